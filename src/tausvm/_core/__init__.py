@@ -1,0 +1,1 @@
+"""Compiled batches of the solvers' hot loops; the drivers are in ``tausvm.solvers``."""

@@ -1,0 +1,322 @@
+# distutils: language = c
+"""Coordinate steps on the dual without offset: one variable, or an exact pair.
+
+    min_β  ½ βᵀKβ − yᵀβ + Σ gᵢ(βᵢ),   lowerᵢ ≤ βᵢ ≤ upperᵢ
+
+Procedures 1 and 2 of the ER-SVM paper in β = α − β′: every pass updates the gradient
+Kβ − y and finds the variable whose exact one-dimensional step gains most. Working sets:
+
+    SINGLE   that variable alone (Algorithm 1)
+    HALVES   WSS 1: the best of each half, or a pair with the previous two
+    NEAREST  WSS 2: the best, with the best partner among its nearest neighbours
+"""
+cimport cython
+from libc.math cimport INFINITY, fabs
+from libc.stdint cimport int64_t
+import numpy as np
+
+cdef extern from "loops.h" nogil:
+    double one_variable(double, double, double, double, double, double)
+    void update_gains_f32(double*, const double*, const double*, long, const double*,
+                          const float*, const float*, double, double, long, long, long*, double*)
+    void update_gains_f64(double*, const double*, const double*, long, const double*,
+                          const double*, const double*, double, double, long, long, long*, double*)
+
+ctypedef fused real:
+    float
+    double
+
+OPTIMAL = 0      # no variable gains more than tol
+STEPS_DONE = 1   # the batch is used up
+NEED_ROW = 2     # `needed` names the row of K to provide
+
+SINGLE = 1
+HALVES = 2
+NEAREST = 3
+
+
+cdef struct Pair:
+    double beta_i
+    double beta_j
+    double gain
+
+
+cdef inline double dual_term(double b, double kink, double ridge_minus,
+                             double ridge_plus) noexcept nogil:
+    return kink * fabs(b) + 0.5 * (ridge_plus if b > 0 else ridge_minus) * b * b
+
+
+def _table(terms, diagonal):
+    """The five numbers and the reciprocals of diagonal + ridge on both sides.
+
+    Where that is zero the dual is linear: a huge reciprocal sends the variable to its bound.
+    """
+    table = np.empty((7, terms.shape[1]))
+    table[:5] = terms
+    curvature = terms[3:5] + diagonal
+    table[5:] = 1.0 / np.maximum(curvature, 1e-300)
+    return table
+
+
+cdef class CoordinateState:
+    """The working variables of a batch of coordinate steps; see PairState.
+
+    ``neighbours`` is how many nearest points NEAREST looks at; the lists are found from
+    the rows of K, by the distance K_ii + K_jj − 2 K_ij, when a point is first chosen.
+    """
+
+    cdef double[::1] beta, gradient, diagonal
+    cdef double[:, ::1] terms
+    cdef int64_t[:, ::1] nearest
+    cdef int working_set
+    cdef long last_i, last_j
+    cdef readonly double best_gain
+    cdef readonly long steps, needed
+
+    def __init__(self, double[::1] beta, double[::1] gradient, const double[:, ::1] terms,
+                 double[::1] diagonal, int working_set=1, int neighbours=15):
+        cdef Py_ssize_t m = beta.shape[0]
+        self.beta = beta
+        self.gradient = gradient
+        self.terms = _table(np.asarray(terms), np.asarray(diagonal))
+        self.diagonal = diagonal
+        self.working_set = working_set if m > 1 else 1
+        self.nearest = np.full((m if self.working_set == 3 else 0,
+                                min(neighbours, max(m - 1, 1))), -1, dtype=np.int64)
+        self.best_gain = INFINITY
+        self.last_i = self.last_j = -1
+        self.steps = 0
+        self.needed = -1
+
+    cdef double pair_value(self, Py_ssize_t i, Py_ssize_t j, double c_i, double c_j, double k_ij,
+                           double b_i, double b_j) noexcept nogil:
+        return (0.5 * self.diagonal[i] * b_i * b_i + 0.5 * self.diagonal[j] * b_j * b_j
+                + k_ij * b_i * b_j - c_i * b_i - c_j * b_j
+                + dual_term(b_i, self.terms[2, i], self.terms[3, i], self.terms[4, i])
+                + dual_term(b_j, self.terms[2, j], self.terms[3, j], self.terms[4, j]))
+
+    cdef double best_single(self, Py_ssize_t i, double c_i) noexcept nogil:
+        return one_variable(c_i, self.terms[0, i], self.terms[1, i], self.terms[2, i],
+                            self.terms[5, i], self.terms[6, i])
+
+    cdef Pair solve_pair(self, Py_ssize_t i, Py_ssize_t j, double k_ij) noexcept nogil:
+        """The exact minimiser in (βᵢ, βⱼ), all else fixed.
+
+        Theorem 7's four cases are the four sign patterns: inside one of them the solution
+        of the 2×2 system is the answer. With kinks and bounds it may also lie on an edge,
+        where one variable is at 0 or at a bound and the other minimises alone.
+        """
+        cdef double c_i = (self.diagonal[i] * self.beta[i] + k_ij * self.beta[j]
+                           - self.gradient[i])
+        cdef double c_j = (self.diagonal[j] * self.beta[j] + k_ij * self.beta[i]
+                           - self.gradient[j])
+        cdef double start = self.pair_value(i, j, c_i, c_j, k_ij, self.beta[i], self.beta[j])
+        cdef double a, b, r_i, r_j, det, b_i, b_j, value, edge
+        cdef int case, sign_i, sign_j
+        cdef Pair best
+        for case in range(4):
+            sign_i = 1 if case & 1 else -1
+            sign_j = 1 if case & 2 else -1
+            a = self.diagonal[i] + self.terms[4 if sign_i > 0 else 3, i]
+            b = self.diagonal[j] + self.terms[4 if sign_j > 0 else 3, j]
+            det = a * b - k_ij * k_ij
+            if det <= 1e-14 * a * b:
+                continue
+            r_i = c_i - sign_i * self.terms[2, i]
+            r_j = c_j - sign_j * self.terms[2, j]
+            b_i = (b * r_i - k_ij * r_j) / det
+            b_j = (a * r_j - k_ij * r_i) / det
+            if (sign_i * b_i >= 0 and sign_j * b_j >= 0
+                    and self.terms[0, i] <= b_i <= self.terms[1, i]
+                    and self.terms[0, j] <= b_j <= self.terms[1, j]):
+                best.beta_i = b_i
+                best.beta_j = b_j
+                best.gain = start - self.pair_value(i, j, c_i, c_j, k_ij, b_i, b_j)
+                return best
+        best.beta_i = self.beta[i]
+        best.beta_j = self.beta[j]
+        best.gain = 0
+        for case in range(8):
+            # edges: a variable at its lower bound, zero, upper bound or where it stands
+            if case < 4:
+                edge = (self.terms[0, i] if case == 0 else 0.0 if case == 1
+                        else self.terms[1, i] if case == 2 else self.beta[i])
+                if not (self.terms[0, i] <= edge <= self.terms[1, i]) or fabs(edge) == INFINITY:
+                    continue
+                b_i = edge
+                b_j = self.best_single(j, c_j - k_ij * b_i)
+            else:
+                edge = (self.terms[0, j] if case == 4 else 0.0 if case == 5
+                        else self.terms[1, j] if case == 6 else self.beta[j])
+                if not (self.terms[0, j] <= edge <= self.terms[1, j]) or fabs(edge) == INFINITY:
+                    continue
+                b_j = edge
+                b_i = self.best_single(i, c_i - k_ij * b_j)
+            value = start - self.pair_value(i, j, c_i, c_j, k_ij, b_i, b_j)
+            if value > best.gain:
+                best.gain = value
+                best.beta_i = b_i
+                best.beta_j = b_j
+        return best
+
+    cdef void find_nearest(self, Py_ssize_t i, const real* row) noexcept nogil:
+        """The points nearest to i in the feature space, by insertion into a short list."""
+        cdef Py_ssize_t k, p, count = 0, most = self.nearest.shape[1]
+        cdef double d
+        cdef double* distance = &self.diagonal[0]
+        for k in range(self.beta.shape[0]):
+            if k == i:
+                continue
+            d = distance[k] - 2.0 * row[k]
+            if count == most:
+                p = self.nearest[i, count - 1]
+                if d >= distance[p] - 2.0 * row[p]:
+                    continue
+                p = count - 1
+            else:
+                p = count
+                count += 1
+            while p > 0 and d < (distance[self.nearest[i, p - 1]]
+                                 - 2.0 * row[self.nearest[i, p - 1]]):
+                self.nearest[i, p] = self.nearest[i, p - 1]
+                p -= 1
+            self.nearest[i, p] = k
+
+    def run(self, const real[:, :] rows, const int64_t[::1] slots, const int64_t[::1] gather,
+            double tol, long max_steps):
+        """Up to ``max_steps`` steps; returns OPTIMAL, STEPS_DONE or NEED_ROW (see PairState)."""
+        cdef Py_ssize_t m = self.beta.shape[0], half = m // 2
+        if m == 0:
+            self.best_gain = 0
+            return OPTIMAL
+        cdef bint gathering = gather is not None
+        cdef real[:, ::1] scratch
+        if gathering:
+            scratch = np.empty((2, m), dtype=np.float32 if real is float else np.float64)
+        cdef const real* row_i
+        cdef const real* row_j
+        cdef Py_ssize_t i = 0, j = 0, k, p, q, anchor
+        cdef long first = 0, second = 0
+        cdef double gain_i = 0, gain_j = 0, step_i, step_j, value, top_gain
+        cdef Pair trial, best
+        cdef long done = 0
+        cdef int status = 1
+        cdef int kind = self.working_set
+        cdef int c, spare
+        self.needed = -1
+        with nogil:
+            # a zero step along the diagonal selects without moving anything
+            update_gains_f64(&self.gradient[0], &self.beta[0], &self.terms[0, 0], m,
+                             &self.diagonal[0], &self.diagonal[0], &self.diagonal[0], 0.0, 0.0,
+                             0, m if kind == 1 else half, &first, &gain_i)
+            if kind != 1:
+                update_gains_f64(&self.gradient[0], &self.beta[0], &self.terms[0, 0], m,
+                                 &self.diagonal[0], &self.diagonal[0], &self.diagonal[0], 0.0,
+                                 0.0, half, m, &second, &gain_j)
+            while True:
+                i = first
+                top_gain = gain_i
+                if kind != 1:
+                    j = second
+                    if gain_j > gain_i:
+                        i = second
+                        j = first
+                        top_gain = gain_j
+                self.best_gain = top_gain
+                if top_gain <= tol:
+                    status = 0
+                    break
+                if done >= max_steps:
+                    status = 1
+                    break
+                if slots[i] < 0 or (kind != 1 and slots[j] < 0):
+                    self.needed = i if slots[i] < 0 else j
+                    status = 2
+                    break
+                if gathering:
+                    for k in range(m):
+                        scratch[0, k] = rows[slots[i], gather[k]]
+                    row_i = &scratch[0, 0]
+                else:
+                    row_i = &rows[slots[i], 0]
+                step_j = 0
+                row_j = row_i
+                if kind == 1:
+                    value = self.best_single(i, self.diagonal[i] * self.beta[i]
+                                             - self.gradient[i])
+                    step_i = value - self.beta[i]
+                    self.beta[i] = value
+                else:
+                    if gathering:
+                        for k in range(m):
+                            scratch[1, k] = rows[slots[j], gather[k]]
+                        row_j = &scratch[1, 0]
+                    else:
+                        row_j = &rows[slots[j], 0]
+                    best = self.solve_pair(i, j, row_i[j])
+                    anchor = i
+                    q = j
+                    # WSS 1: the new directions with the old ones
+                    for c in range(4 if kind == 2 else 2):
+                        k = i if c < 2 else j
+                        p = self.last_i if c % 2 == 0 else self.last_j
+                        if p < 0 or p == k or slots[p] < 0:
+                            continue
+                        trial = self.solve_pair(k, p, row_i[p] if c < 2 else row_j[p])
+                        if trial.gain > best.gain:
+                            best = trial
+                            anchor = k
+                            q = p
+                    if kind == 3:
+                        # WSS 2: keep i, look among its neighbours
+                        if self.nearest[i, 0] < 0:
+                            self.find_nearest(i, row_i)
+                        for k in range(self.nearest.shape[1]):
+                            p = self.nearest[i, k]
+                            trial = self.solve_pair(i, p, row_i[p])
+                            if trial.gain > best.gain:
+                                best = trial
+                                q = p
+                    if slots[q] < 0:
+                        self.needed = q
+                        status = 2
+                        break
+                    if anchor != i:
+                        i = anchor
+                        row_i = row_j
+                        spare = 0
+                    else:
+                        spare = 1
+                    if q != j or spare == 0:
+                        j = q
+                        if gathering:
+                            for k in range(m):
+                                scratch[spare, k] = rows[slots[j], gather[k]]
+                            row_j = &scratch[spare, 0]
+                        else:
+                            row_j = &rows[slots[j], 0]
+                    step_i = best.beta_i - self.beta[i]
+                    step_j = best.beta_j - self.beta[j]
+                    self.beta[i] = best.beta_i
+                    self.beta[j] = best.beta_j
+                    self.last_i = i
+                    self.last_j = j
+                done += 1
+                if real is float:
+                    update_gains_f32(&self.gradient[0], &self.beta[0], &self.terms[0, 0], m,
+                                     &self.diagonal[0], row_i, row_j, step_i, step_j,
+                                     0, m if kind == 1 else half, &first, &gain_i)
+                    if kind != 1:
+                        update_gains_f32(&self.gradient[0], &self.beta[0], &self.terms[0, 0], m,
+                                         &self.diagonal[0], row_i, row_j, step_i, step_j,
+                                         half, m, &second, &gain_j)
+                else:
+                    update_gains_f64(&self.gradient[0], &self.beta[0], &self.terms[0, 0], m,
+                                     &self.diagonal[0], row_i, row_j, step_i, step_j,
+                                     0, m if kind == 1 else half, &first, &gain_i)
+                    if kind != 1:
+                        update_gains_f64(&self.gradient[0], &self.beta[0], &self.terms[0, 0], m,
+                                         &self.diagonal[0], row_i, row_j, step_i, step_j,
+                                         half, m, &second, &gain_j)
+        self.steps += done
+        return status

@@ -1,0 +1,106 @@
+# distutils: language = c
+"""Kernel rows and sums of kernel rows: the memory-bound part of every solver."""
+cimport cython
+from libc.stdint cimport int64_t
+
+cdef extern from "loops.h" nogil:
+    void rbf_row_f32(const float*, long, const float*, long, long, float, float*)
+    void rbf_row_f64(const double*, long, const double*, long, long, double, double*)
+    void laplacian_row_f32(const float*, long, const float*, long, long, float, float*)
+    void laplacian_row_f64(const double*, long, const double*, long, long, double, double*)
+    void rbf_from_products_f32(const double*, const double*, double, long, double, float*)
+    void rbf_from_products_f64(const double*, const double*, double, long, double, double*)
+    void accumulate_f32(const float*, long, const int64_t*, const double*, long, long, double*)
+    void accumulate_f64(const double*, long, const int64_t*, const double*, long, long, double*)
+
+ctypedef fused real:
+    float
+    double
+
+
+def distance_kernel(const real[:, ::1] features, const real[:, ::1] points, double gamma,
+                    bint squared, real[:, :] out, const int64_t[::1] places):
+    """out[places[i], j] = exp(-gamma * d(points[i], j)): d the squared Euclidean distance,
+    or the city-block distance where not ``squared``. ``features`` is (d, n), one row a
+    feature, ``points`` is (m, d); the rows of ``out`` are contiguous."""
+    cdef Py_ssize_t i, n = features.shape[1], d = features.shape[0]
+    if points.shape[0] == 0 or n == 0:
+        return
+    with nogil:
+        for i in range(points.shape[0]):
+            if real is float:
+                if squared:
+                    rbf_row_f32(&features[0, 0], n, &points[i, 0], d, n, <float>gamma,
+                                &out[places[i], 0])
+                else:
+                    laplacian_row_f32(&features[0, 0], n, &points[i, 0], d, n, <float>gamma,
+                                      &out[places[i], 0])
+            else:
+                if squared:
+                    rbf_row_f64(&features[0, 0], n, &points[i, 0], d, n, gamma,
+                                &out[places[i], 0])
+                else:
+                    laplacian_row_f64(&features[0, 0], n, &points[i, 0], d, n, gamma,
+                                      &out[places[i], 0])
+
+
+def distance_product(const double[:, ::1] features, const double[:, ::1] points, double gamma,
+                     bint squared, const double[::1] beta, double[::1] out):
+    """out[j] += sum over i of beta[i] * exp(-gamma * d(points[i], j)); no row is stored."""
+    cdef double strip[512]
+    cdef Py_ssize_t i, k, start, m, n = features.shape[1], d = features.shape[0]
+    if points.shape[0] == 0 or n == 0:
+        return
+    with nogil:
+        for start in range(0, n, 512):
+            m = min(512, n - start)
+            for i in range(points.shape[0]):
+                if squared:
+                    rbf_row_f64(&features[0, start], n, &points[i, 0], d, m, gamma, strip)
+                else:
+                    laplacian_row_f64(&features[0, start], n, &points[i, 0], d, m, gamma, strip)
+                for k in range(m):
+                    out[start + k] += beta[i] * strip[k]
+
+
+def rbf_from_products(const double[:, ::1] products, const double[::1] row_norms,
+                      const double[::1] column_norms, double gamma, real[:, :] out,
+                      const int64_t[::1] places):
+    """out[places] = exp(-gamma * max(row_norms[:, None] + column_norms - 2 * products, 0))."""
+    cdef Py_ssize_t i, n = products.shape[1]
+    if n == 0:
+        return
+    with nogil:
+        for i in range(products.shape[0]):
+            if real is float:
+                rbf_from_products_f32(&products[i, 0], &column_norms[0], row_norms[i], n, gamma,
+                                      &out[places[i], 0])
+            else:
+                rbf_from_products_f64(&products[i, 0], &column_norms[0], row_norms[i], n, gamma,
+                                      &out[places[i], 0])
+
+
+def accumulate_rows(const real[:, :] rows, const int64_t[::1] slots, const double[::1] delta,
+                    double[::1] out):
+    """out += sum over r of delta[r] * rows[slots[r]]; rows are read where they lie."""
+    cdef Py_ssize_t count = slots.shape[0], n = out.shape[0]
+    if count == 0 or n == 0:
+        return
+    cdef Py_ssize_t stride = rows.strides[0] // sizeof(real)
+    with nogil:
+        if real is float:
+            accumulate_f32(&rows[0, 0], stride, &slots[0], &delta[0], count, n, &out[0])
+        else:
+            accumulate_f64(&rows[0, 0], stride, &slots[0], &delta[0], count, n, &out[0])
+
+
+def gather_block(const real[:, :] rows, const int64_t[::1] slots, const int64_t[::1] columns,
+                 real[:, ::1] out):
+    """out[r, k] = rows[slots[r], columns[k]]: the small Gram matrix of a block."""
+    cdef Py_ssize_t r, k, m = columns.shape[0]
+    cdef const real* row
+    with nogil:
+        for r in range(slots.shape[0]):
+            row = &rows[slots[r], 0]
+            for k in range(m):
+                out[r, k] = row[columns[k]]

@@ -1,0 +1,15 @@
+"""Kernels and the rows of their Gram matrices."""
+
+from .gram import Gram, KernelGram, PrecomputedGram
+from .points import Points
+from .scalar import KERNELS, Kernel, make_kernel
+
+__all__ = [
+    "KERNELS",
+    "Gram",
+    "Kernel",
+    "KernelGram",
+    "Points",
+    "PrecomputedGram",
+    "make_kernel",
+]

@@ -1,0 +1,183 @@
+"""The kernel matrix by rows: computed in blocks when first needed, kept within a budget."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from .._core.gram import accumulate_rows, gather_block
+from .points import Points
+from .scalar import Kernel
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+#: bytes of kernel values computed at a time: long enough for BLAS, short enough for Ctrl-C
+CHUNK_BYTES = 32 << 20
+
+
+class Gram(ABC):
+    """An n×n kernel matrix of which a solver sees rows.
+
+    Attributes
+    ----------
+    rows : array (capacity, n)
+        Rows held now; row i of K is ``rows[slots[i]]``.
+    slots : int64 array (n,)
+        Where row i is held, −1 where it is not.
+    diagonal : array (n,)
+    """
+
+    rows: NDArray[np.float32] | NDArray[np.float64]
+    slots: Index
+    diagonal: Array
+
+    def __len__(self) -> int:
+        return len(self.diagonal)
+
+    @property
+    def capacity(self) -> int:
+        """How many rows can be held at once."""
+        return int(self.rows.shape[0])
+
+    @property
+    def whole(self) -> bool:
+        """Whether all rows fit."""
+        return self.capacity >= len(self)
+
+    @abstractmethod
+    def require(self, index: Index) -> None:
+        """Make sure that these rows (at most ``capacity``) are held."""
+
+    @abstractmethod
+    def block(self, i: Index, j: Index) -> Array:
+        """K[i][:, j] in float64, from the data."""
+
+    @abstractmethod
+    def product(self, beta: Array) -> Array:
+        """Kβ in float64, from the data, not from the rows held."""
+
+    def held_block(self, index: Index) -> NDArray[np.float32] | NDArray[np.float64]:
+        """K[index][:, index] from the rows held, in their precision."""
+        self.require(index)
+        out = np.empty((len(index), len(index)), dtype=self.rows.dtype)
+        gather_block(self.rows, self.slots[index], index, out)
+        return out
+
+    def add_rows(self, index: Index, delta: Array, out: Array) -> None:
+        """out += Σ delta[r]·K[index[r]], through the rows held, in groups that fit."""
+        for start in range(0, len(index), self.capacity):
+            part = index[start : start + self.capacity]
+            self.require(part)
+            accumulate_rows(self.rows, self.slots[part], delta[start : start + len(part)], out)
+
+
+class KernelGram(Gram):
+    """Rows of k(xᵢ, xⱼ), computed in blocks and kept, least recently used out first.
+
+    Parameters
+    ----------
+    kernel, points
+    cache_size : float
+        Megabytes for rows. Memory is touched only as rows are computed.
+    dtype : float32 or float64
+        How rows are stored. Certificates and direct solves use float64 values from the
+        data either way.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        points: Points,
+        cache_size: float = 2000.0,
+        dtype: DTypeLike = np.float32,
+    ) -> None:
+        self.kernel = kernel
+        self.points = points
+        n = len(points)
+        self.diagonal = kernel.diagonal(points)
+        fits = int(cache_size * 2**20 / (n * np.dtype(dtype).itemsize))
+        capacity = min(n, max(fits, 2))
+        self.rows = np.empty((capacity, n), dtype=dtype)
+        self.slots = np.full(n, -1, dtype=np.int64)
+        self._holder = np.full(capacity, -1, dtype=np.int64)
+        self._last_use = np.zeros(capacity, dtype=np.int64)
+        self._clock = 0
+        self._filled = 0
+        #: kernel rows computed so far
+        self.rows_computed = 0
+
+    def _chunk_rows(self, columns: int) -> int:
+        return max(1, CHUNK_BYTES // (8 * max(columns, 1)))
+
+    def require(self, index: Index) -> None:
+        self._clock += 1
+        held = self.slots[index]
+        self._last_use[held[held >= 0]] = self._clock
+        missing = np.unique(index[held < 0])
+        if len(missing) == 0:
+            return
+        places = self._places(len(missing))
+        self._holder[places] = missing
+        self.slots[missing] = places
+        self._last_use[places] = self._clock
+        step = self._chunk_rows(len(self))
+        for start in range(0, len(missing), step):
+            part = missing[start : start + step]
+            where = places[start : start + step]
+            self.kernel.fill(self.points.take(part), self.points, self.rows, where)
+        self.rows_computed += len(missing)
+
+    def _places(self, count: int) -> Index:
+        """Free places, then those used longest ago."""
+        fresh = min(count, self.capacity - self._filled)
+        places = np.arange(self._filled, self._filled + fresh)
+        self._filled += fresh
+        if fresh == count:
+            return places
+        settled = self._last_use.astype(np.float64)
+        settled[places] = np.inf
+        settled[self._last_use == self._clock] = np.inf
+        oldest = np.argsort(settled, kind="stable")[: count - fresh]
+        if not np.isfinite(settled[oldest]).all():
+            raise ValueError(f"{count} rows do not fit a cache of {self.capacity} rows")
+        self.slots[self._holder[oldest]] = -1
+        return np.concatenate([places, oldest])
+
+    def block(self, i: Index, j: Index) -> Array:
+        columns = self.points.take(j)
+        out = np.empty((len(i), len(j)))
+        step = self._chunk_rows(len(j))
+        for start in range(0, len(i), step):
+            part = self.points.take(i[start : start + step])
+            out[start : start + step] = self.kernel.between(part, columns)
+        return out
+
+    def product(self, beta: Array) -> Array:
+        support = np.flatnonzero(beta)
+        out = np.zeros(len(self))
+        step = self._chunk_rows(len(self))
+        for start in range(0, len(support), step):
+            part = support[start : start + step]
+            out += self.kernel.product(self.points.take(part), self.points, beta[part])
+        return out
+
+
+class PrecomputedGram(Gram):
+    """A kernel matrix given whole; no copy is made of a float64 C-ordered one."""
+
+    def __init__(self, matrix: Array) -> None:
+        self.rows = np.ascontiguousarray(matrix, dtype=np.float64)
+        self.slots = np.arange(len(matrix), dtype=np.int64)
+        self.diagonal = np.ascontiguousarray(np.diagonal(self.rows))
+
+    def require(self, index: Index) -> None:
+        pass
+
+    def block(self, i: Index, j: Index) -> Array:
+        return self.rows[np.ix_(i, j)]
+
+    def product(self, beta: Array) -> Array:
+        return self.rows @ beta

@@ -1,0 +1,17 @@
+"""Losses: value, conjugate and the five numbers of the dual, one small class each."""
+
+from .base import Loss
+from .hinge import Hinge
+from .linear import EpsilonInsensitive, Pinball
+from .squared import SquaredEpsilonInsensitive, SquaredPinball
+from .terms import DualTerms
+
+__all__ = [
+    "DualTerms",
+    "EpsilonInsensitive",
+    "Hinge",
+    "Loss",
+    "Pinball",
+    "SquaredEpsilonInsensitive",
+    "SquaredPinball",
+]

@@ -1,0 +1,116 @@
+"""The five numbers per sample that a solver sees of a loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+LOWER, UPPER, KINK, RIDGE_MINUS, RIDGE_PLUS = range(5)
+
+
+@dataclass(frozen=True)
+class DualTerms:
+    """The separable part of the dual, one term a sample:
+
+        gᵢ(β) = kink·|β| + ½·(ridge₊ if β > 0 else ridge₋)·β²   on [lowerᵢ, upperᵢ]
+
+    It holds everything about a loss that the dual problem needs, and, through its
+    conjugate, the primal loss too: cᵢ ℓ(r) = sup_β (rβ − gᵢ(β)).
+
+    Parameters
+    ----------
+    numbers : array of shape (5, n)
+        Rows lower ≤ 0, upper ≥ 0, kink ≥ 0, ridge₋ ≥ 0, ridge₊ ≥ 0. A side with an
+        infinite bound has a positive ridge.
+    """
+
+    numbers: Array
+
+    @classmethod
+    def build(
+        cls,
+        n: int,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        kink: ArrayLike = 0.0,
+        ridge_minus: ArrayLike = 0.0,
+        ridge_plus: ArrayLike = 0.0,
+    ) -> DualTerms:
+        """Broadcast scalars and arrays to the (5, n) table."""
+        numbers = np.empty((5, n))
+        for row, value in enumerate((lower, upper, kink, ridge_minus, ridge_plus)):
+            numbers[row] = value
+        return cls(numbers)
+
+    @property
+    def lower(self) -> Array:
+        return self.numbers[LOWER]
+
+    @property
+    def upper(self) -> Array:
+        return self.numbers[UPPER]
+
+    @property
+    def kink(self) -> Array:
+        return self.numbers[KINK]
+
+    @property
+    def ridge_minus(self) -> Array:
+        return self.numbers[RIDGE_MINUS]
+
+    @property
+    def ridge_plus(self) -> Array:
+        return self.numbers[RIDGE_PLUS]
+
+    def take(self, index: NDArray[np.int64]) -> DualTerms:
+        """The terms of some samples."""
+        return DualTerms(np.ascontiguousarray(self.numbers[:, index]))
+
+    def ridge(self, beta: Array) -> Array:
+        """The curvature of g on the side where β lies (the minus side at 0)."""
+        return np.where(beta > 0, self.ridge_plus, self.ridge_minus)
+
+    def value(self, beta: Array) -> Array:
+        """gᵢ(βᵢ) for β within its bounds."""
+        return self.kink * np.abs(beta) + 0.5 * self.ridge(beta) * beta**2
+
+    def slope_up(self, beta: Array) -> Array:
+        """The right derivative of g, +∞ at the upper bound."""
+        slope = np.where(
+            beta >= 0, self.kink + self.ridge_plus * beta, -self.kink + self.ridge_minus * beta
+        )
+        return np.where(beta >= self.upper, np.inf, slope)
+
+    def slope_down(self, beta: Array) -> Array:
+        """The left derivative of g, −∞ at the lower bound."""
+        slope = np.where(
+            beta > 0, self.kink + self.ridge_plus * beta, -self.kink + self.ridge_minus * beta
+        )
+        return np.where(beta <= self.lower, -np.inf, slope)
+
+    def _sides(self, residual: Array) -> tuple[Array, Array, Array, Array]:
+        """Per sample: how far the residual is past the kink, and that side's sign, end, ridge."""
+        plus = residual > 0
+        excess = np.abs(residual) - self.kink
+        end = np.where(plus, self.upper, -self.lower)
+        ridge = np.where(plus, self.ridge_plus, self.ridge_minus)
+        return np.where(plus, 1.0, -1.0), np.maximum(excess, 0.0), end, ridge
+
+    def response(self, residual: Array) -> Array:
+        """argmax_β (rβ − g(β)), the smallest in size where several are: the derivative of cℓ."""
+        sign, excess, end, ridge = self._sides(residual)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            size = np.where(excess > 0, np.where(ridge > 0, excess / ridge, end), 0.0)
+        return sign * np.minimum(size, end)
+
+    def conjugate(self, residual: Array) -> Array:
+        """sup_β (rβ − g(β)), which is the primal loss cᵢ ℓ_ε(rᵢ)."""
+        _, excess, end, ridge = self._sides(residual)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            size = np.where(excess > 0, np.where(ridge > 0, excess / ridge, end), 0.0)
+        size = np.minimum(size, end)
+        return excess * size - 0.5 * ridge * size**2

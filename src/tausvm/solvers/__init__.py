@@ -1,0 +1,95 @@
+"""Solvers of the one dual problem, by name.
+
+======================  =====================================================
+``block``               unsettled variables on a small matrix, direct solves at the end
+``smo``                 the papers' sequential minimal optimisation
+``interior_point``      twenty factorisations of the whole matrix
+``newton``              a few factorisations, for squared losses with ε = 0
+``auto``                ``newton`` or ``block``, by loss and size
+======================  =====================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .block import solve_block
+from .direct import solve_interior_point, solve_newton
+from .problem import Certificate, Problem
+from .result import Progress, SolverOptions, SolverResult, Status
+from .smo import WORKING_SETS, solve_smo
+
+Array = NDArray[np.float64]
+Solver = Callable[[Problem, SolverOptions, "tuple[Array, Array] | None"], SolverResult]
+
+_SOLVERS: dict[str, Solver] = {
+    "block": solve_block,
+    "smo": solve_smo,
+    "interior_point": solve_interior_point,
+    "newton": solve_newton,
+}
+
+SOLVERS = ("auto", *_SOLVERS)
+
+
+def choose_solver(problem: Problem) -> str:
+    """What ``auto`` means for this problem."""
+    return "block"
+
+
+def solve(
+    problem: Problem,
+    solver: str = "auto",
+    options: SolverOptions | None = None,
+    start: SolverResult | None = None,
+) -> SolverResult:
+    """Solve a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+    solver : str
+        One of ``SOLVERS``. A solver that cannot serve the loss raises a ValueError.
+    options : SolverOptions
+    start : SolverResult or None
+        A warm start: the solution of a problem with the same Gram matrix and another C, τ
+        or ε. Its dual variables are clipped to the new bounds, and as much of its fitted
+        values as still holds is kept.
+    """
+    if solver not in SOLVERS:
+        raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")
+    name = choose_solver(problem) if solver == "auto" else solver
+    options = options or SolverOptions()
+    if start is None:
+        return _SOLVERS[name](problem, options, None)
+    return _SOLVERS[name](problem, options, warm_start(problem, start))
+
+
+def warm_start(problem: Problem, old: SolverResult) -> tuple[Array, Array]:
+    """A feasible β near the old one, and its Kβ: the old one corrected where β was cut."""
+    beta = problem.feasible(old.beta)
+    fitted = old.fitted.copy()
+    moved = beta - old.beta
+    changed = np.flatnonzero(moved)
+    if len(changed) > problem.n // 2:
+        return beta, problem.gram.product(beta)
+    problem.gram.add_rows(changed, moved[changed], fitted)
+    return beta, fitted
+
+
+__all__ = [
+    "SOLVERS",
+    "WORKING_SETS",
+    "Certificate",
+    "Problem",
+    "Progress",
+    "SolverOptions",
+    "SolverResult",
+    "Status",
+    "choose_solver",
+    "solve",
+    "warm_start",
+]

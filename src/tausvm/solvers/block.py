@@ -1,0 +1,140 @@
+"""Decomposition: the unsettled variables on a small matrix of their own.
+
+    repeat
+        W ← the variables inside a smooth piece and those that violate most
+        solve the dual restricted to W on its own Gram matrix   (pair or coordinate core)
+        gradient += K[:, W] Δβ_W                                (one pass over |W| rows)
+        when these steps have cost as much as a direct solve on W: the direct solve
+    until the duality gap, recomputed from the data, is small enough
+
+Plain SMO reads two rows of n numbers a step; here a step reads two rows of |W| numbers that
+lie together, and the n-vector is touched once a block. Where many tiny steps would be left
+on a settled set, the interior-point method (Newton's for the squared losses) ends it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.coordinates import SINGLE, CoordinateState
+from .._core.pairs import PairState
+from .active_set import interior_step, newton_step
+from .interior_point import TYPICAL_STEPS
+from .monitor import Monitor
+from .problem import Problem
+from .result import SolverOptions, SolverResult
+from .working import Derivatives
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+#: what a block's own violation is lowered to, against the violation before it
+INNER_TOLERANCE = 0.1
+#: steps a block may take per variable in it
+INNER_STEPS = 40
+
+
+def solve_block(
+    problem: Problem, options: SolverOptions, start: tuple[Array, Array] | None = None
+) -> SolverResult:
+    """Solve the dual by blocks of unsettled variables.
+
+    Parameters
+    ----------
+    problem : Problem
+    options : SolverOptions
+        ``block_size`` is the smallest block; blocks grow with the number of free variables.
+    start : (beta, fitted) or None
+        A feasible warm start with its Kβ; from zero otherwise.
+    """
+    monitor = Monitor(problem, options, "block")
+    beta = np.zeros(problem.n) if start is None else start[0].copy()
+    gradient = -problem.y if start is None else start[1] - problem.y
+    blocks = _Blocks(problem, options)
+    n_iter = 0
+    while True:
+        at = Derivatives.at(problem, beta, gradient)
+        if monitor.should_stop(beta, gradient, n_iter, at.offset):
+            break
+        if monitor.exact is not None:  # the gradient was replaced by the exact one
+            at = Derivatives.at(problem, beta, gradient)
+        # the gap falls about as the violation does: no need to go far below what is asked
+        enough = 0.5 * at.violation * options.tol / monitor.gap
+        blocks.step(beta, gradient, at, enough)
+        n_iter += 1
+    return monitor.result(beta, n_iter)
+
+
+class _Blocks:
+    """Chooses blocks and solves them, by steps or directly."""
+
+    def __init__(self, problem: Problem, options: SolverOptions) -> None:
+        self.problem = problem
+        self.options = options
+        self.smallest = min(options.block_size, problem.n, problem.gram.capacity)
+        self.smooth = not problem.terms.kink.any() and bool(np.isinf(problem.terms.upper).all())
+        self.work = 0.0
+
+    def step(self, beta: Array, gradient: Array, at: Derivatives, enough: float) -> None:
+        """One block, which changes β and gradient."""
+        problem, gram = self.problem, self.problem.gram
+        size = max(self.smallest, int(1.3 * np.count_nonzero(at.inside)) + 64)
+        if self.work >= self.direct_cost(size) and self.direct(beta, gradient, at, size):
+            self.work = 0.0
+            return
+        size = min(size, gram.capacity)
+        tol = max(INNER_TOLERANCE * at.violation, enough)
+        if size >= 0.5 * problem.n and gram.whole:
+            everything = np.arange(problem.n)
+            gram.require(everything)
+            self.run(beta, gradient, everything, gram.rows, gram.slots, tol)
+            return
+        block = at.unsettled(size)
+        matrix = gram.held_block(block)
+        local_beta, local_gradient = beta[block], gradient[block]
+        self.run(local_beta, local_gradient, block, matrix, np.arange(len(block)), tol)
+        delta = local_beta - beta[block]
+        moved = np.flatnonzero(delta)
+        beta[block] = local_beta
+        gram.add_rows(block[moved], delta[moved], gradient)
+        self.work += 0.25 * len(moved) * problem.n
+
+    def run(
+        self, beta: Array, gradient: Array, block: Index, rows: Array, slots: Index, tol: float
+    ) -> None:
+        """Steps of the core on one block; counts their cost in nanoseconds, roughly."""
+        problem = self.problem
+        size = len(block)
+        terms = np.ascontiguousarray(problem.terms.numbers[:, block])
+        diagonal = np.ascontiguousarray(problem.gram.diagonal[block])
+        batch = max(1000, int(5e7 / size))  # some tens of milliseconds
+        left = INNER_STEPS * size
+        if problem.offset:
+            state = PairState(beta, gradient, terms, diagonal)
+            cost = 0.9
+        else:
+            state = CoordinateState(beta, gradient, terms, diagonal, SINGLE)
+            curvature = diagonal + terms[3:].max(axis=0)
+            tol = 0.5 * tol**2 / max(float(curvature.mean()), 1e-300)  # a step's gain
+            cost = 1.6
+        while left > 0 and state.run(rows, slots, None, tol, min(batch, left)):
+            left -= batch
+        self.work += cost * size * state.steps
+
+    def direct_cost(self, size: int) -> float:
+        """Nanoseconds, roughly, of a direct solve on ``size`` variables."""
+        size = min(size, self.problem.n)
+        factorisations = 4 if self.smooth else TYPICAL_STEPS
+        return factorisations * (0.04 * size**3 / 3 + 5.0 * size**2) + 3.0 * size * self.problem.n
+
+    def direct(self, beta: Array, gradient: Array, at: Derivatives, size: int) -> bool:
+        """A direct solve on the unsettled variables, if memory allows; whether it helped."""
+        block = at.unsettled(size)
+        if 16 * len(block) ** 2 > max(self.problem.gram.rows.nbytes, 2**27):
+            self.work = -np.inf
+            return False
+        if self.smooth:
+            return newton_step(self.problem, beta, gradient, block) > 0
+        tol = max(0.01 * self.options.tol, 1e-12)
+        return interior_step(self.problem, beta, gradient, block, tol) > 0

@@ -1,0 +1,101 @@
+"""Gap checks, limits and the trace: what every driver's loop asks between batches."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .problem import Certificate, Problem
+from .result import Progress, SolverOptions, SolverResult, Status, relative_gap
+
+Array = NDArray[np.float64]
+
+#: exact checks in a row that may fail to lower the gap before a solve is given up
+PATIENCE = 30
+
+
+class Monitor:
+    """Watches one solve.
+
+    The solver keeps ``gradient`` = Kβ − y by updates. A check evaluates the gap from it;
+    when that is small enough, Kβ is computed afresh in float64 from the data, the gradient
+    is replaced by the exact one, and only the exact gap ends the solve. With rows kept in
+    float32 this is iterative refinement: what was rounded is corrected, not accepted.
+    """
+
+    def __init__(self, problem: Problem, options: SolverOptions, solver: str) -> None:
+        self.problem = problem
+        self.options = options
+        self.solver = solver
+        self.started = time.perf_counter()
+        self.trace: list[Progress] = []
+        self.status = Status.MAX_ITER
+        self.exact: Certificate | None = None
+        #: the relative gap at the last check
+        self.gap = np.inf
+        self._best_exact = np.inf
+        self._failed = 0
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.started
+
+    def out_of_time(self) -> bool:
+        limit = self.options.time_limit
+        return limit is not None and self.seconds >= limit
+
+    def should_stop(self, beta: Array, gradient: Array, n_iter: int, offset: float) -> bool:
+        """Check the gap at β with this offset; ``gradient`` may be replaced by the exact one."""
+        problem, options = self.problem, self.options
+        fitted = gradient + problem.y
+        primal, dual = problem.primal_value(beta, fitted, offset), problem.dual_value(beta, fitted)
+        exact = relative_gap(primal, dual) <= options.tol
+        if exact:
+            certificate = problem.certificate(beta)
+            np.subtract(certificate.fitted, problem.y, out=gradient)
+            primal, dual = certificate.primal, certificate.dual
+        self.gap = relative_gap(primal, dual)
+        progress = Progress(n_iter, self.seconds, primal, dual)
+        self.trace.append(progress)
+        if exact:
+            self.exact = certificate
+            if self.gap <= options.tol:
+                self.status = Status.SOLVED
+                return True
+            self._failed = self._failed + 1 if self.gap > 0.7 * self._best_exact else 0
+            self._best_exact = min(self._best_exact, self.gap)
+            if self._failed > PATIENCE:
+                self.status = Status.NUMERICAL_ERROR
+                return True
+        else:
+            self.exact = None
+        if options.callback is not None and options.callback(progress):
+            self.status = Status.STOPPED_BY_CALLBACK
+            return True
+        if self.out_of_time():
+            self.status = Status.TIME_LIMIT
+            return True
+        if 0 <= options.max_iter <= n_iter:
+            self.status = Status.MAX_ITER
+            return True
+        return False
+
+    def result(self, beta: Array, n_iter: int) -> SolverResult:
+        """The result with its certificate, recomputed unless the last check was exact."""
+        certificate = self.exact or self.problem.certificate(beta)
+        return SolverResult(
+            beta=beta,
+            intercept=certificate.intercept,
+            fitted=certificate.fitted,
+            status=self.status,
+            primal_objective=certificate.primal,
+            dual_objective=certificate.dual,
+            dual_gap=relative_gap(certificate.primal, certificate.dual),
+            kkt_violation=certificate.violation,
+            n_iter=n_iter,
+            seconds=self.seconds,
+            solver=self.solver,
+            trace=self.trace,
+        )

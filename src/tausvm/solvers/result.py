@@ -1,0 +1,117 @@
+"""What a solver is told and what it returns."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class Status(enum.Enum):
+    """How a solve ended."""
+
+    SOLVED = "solved"
+    MAX_ITER = "max_iter"
+    TIME_LIMIT = "time_limit"
+    STOPPED_BY_CALLBACK = "stopped_by_callback"
+    NUMERICAL_ERROR = "numerical_error"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One line of a solver's trace, also what the callback receives."""
+
+    n_iter: int
+    seconds: float
+    primal_objective: float
+    dual_objective: float
+
+    @property
+    def gap(self) -> float:
+        """The duality gap relative to the larger objective."""
+        return relative_gap(self.primal_objective, self.dual_objective)
+
+
+def relative_gap(primal: float, dual: float) -> float:
+    """(primal − dual) / max(|primal|, |dual|), and 0 where both are 0."""
+    scale = max(abs(primal), abs(dual))
+    return max(primal - dual, 0.0) / scale if scale > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class SolverOptions:
+    """When to stop and how to work; one object through all layers.
+
+    Parameters
+    ----------
+    tol : float
+        Stop at primal − dual ≤ tol · max(|primal|, |dual|).
+    max_iter : int
+        Bound on the solver's iterations; −1 for none.
+    time_limit : float or None
+        Bound in seconds.
+    clip : float or None
+        Evaluate the primal at predictions clipped to ±clip (the paper's clipped gap).
+    working_set : {"nearest", "halves", "single"}
+        For ``smo`` without offset: WSS 2, WSS 1, or one variable.
+    neighbours : int
+        How many nearest points WSS 2 considers.
+    shrinking : bool
+        For ``smo`` with offset: leave settled variables out until the final check.
+    block_size : int
+        Variables per block in ``block``.
+    callback : callable or None
+        Called with a :class:`Progress` at every gap check; a true result stops the solve.
+    """
+
+    tol: float = 1e-3
+    max_iter: int = -1
+    time_limit: float | None = None
+    clip: float | None = None
+    working_set: str = "nearest"
+    neighbours: int = 15
+    shrinking: bool = True
+    block_size: int = 512
+    callback: Callable[[Progress], object] | None = None
+
+    def with_(self, **changes: object) -> SolverOptions:
+        """A copy with some fields changed."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+
+@dataclass
+class SolverResult:
+    """A solution with its certificate.
+
+    ``primal_objective``, ``dual_objective``, ``dual_gap`` (relative) and
+    ``kkt_violation`` are recomputed from the data in float64 after the solve.
+
+    Attributes
+    ----------
+    beta : array (n,)
+        The dual solution; f = Σ βᵢ k(xᵢ, ·).
+    intercept : float
+        The offset b, 0 without one.
+    fitted : array (n,)
+        f(xᵢ) without the offset; a warm start recycles it.
+    trace : list of Progress
+        The gap checks on the way.
+    """
+
+    beta: Array
+    intercept: float
+    fitted: Array
+    status: Status
+    primal_objective: float
+    dual_objective: float
+    dual_gap: float
+    kkt_violation: float
+    n_iter: int
+    seconds: float
+    solver: str = ""
+    trace: list[Progress] = field(default_factory=list)

@@ -1,0 +1,78 @@
+"""The dual's one-sided derivatives at a point, and the variables worth working on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .problem import Problem
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+@dataclass
+class Derivatives:
+    """up = −gradient − g′₊(β), down = −gradient − g′₋(β), and what follows from them.
+
+    Attributes
+    ----------
+    up, down : arrays (n,)
+    inside : bool array
+        Variables strictly inside a smooth piece of the dual, where up = down.
+    violation : float
+        max up − min down with an offset, max(up, −down) without; ≤ 0 at an optimum.
+    offset : float
+        b from the inside variables (their median), or the middle of its interval.
+    paired : bool
+        Whether Σβ is fixed, so that variables move in pairs.
+    """
+
+    up: Array
+    down: Array
+    inside: NDArray[np.bool_]
+    violation: float
+    offset: float
+    paired: bool
+
+    @classmethod
+    def at(cls, problem: Problem, beta: Array, gradient: Array) -> Derivatives:
+        up = -gradient - problem.terms.slope_up(beta)
+        down = -gradient - problem.terms.slope_down(beta)
+        inside = up == down
+        if not problem.offset:
+            return cls(up, down, inside, max(float(up.max()), -float(down.min())), 0.0, False)
+        top, bottom = float(up.max()), float(down.min())
+        if inside.any():
+            offset = float(np.median(up[inside]))
+        else:
+            offset = 0.5 * (top + bottom) if np.isfinite(top + bottom) else 0.0
+        return cls(up, down, inside, top - bottom, offset, True)
+
+    def unsettled(self, size: int) -> Index:
+        """The ``size`` variables to work on: those inside a piece and those that pull most.
+
+        An inside variable pulls little but will move with the others. With an offset, half
+        of the rest are the best to raise and half the best to lower, so that there are pairs
+        among them even where many values tie.
+        """
+        n = len(self.up)
+        if size >= n:
+            return np.arange(n)
+        if not self.paired:
+            pull = np.maximum(self.up, -self.down)
+            pull[self.inside] += 0.5 * max(self.violation, 0.0)
+            return np.sort(_largest(pull, size))
+        inside = np.flatnonzero(self.inside)[:size]
+        half = max((size - len(inside)) // 2, 1)
+        chosen = np.zeros(n, dtype=bool)
+        chosen[inside] = True
+        chosen[_largest(self.up, half)] = True
+        chosen[_largest(-self.down, half)] = True
+        return np.flatnonzero(chosen)
+
+
+def _largest(values: Array, count: int) -> Index:
+    return np.argpartition(values, -count)[-count:]
