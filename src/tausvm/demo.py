@@ -1,0 +1,139 @@
+"""Fans of quantiles and expectiles on real data: ``python -m tausvm.demo``.
+
+The data are scikit-learn's diabetes study, which it ships: 442 patients, ten measurements
+each, and the progression of the disease a year later.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_diabetes
+from sklearn.metrics import mean_pinball_loss
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from . import ExpectileSVR, QuantileSVR
+from .metrics import coverage, mean_expectile_loss
+from .plotting import FanDisplay
+from .plotting.support import require_pyplot
+
+Array = NDArray[np.float64]
+
+TAUS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+#: the body mass index among the ten features
+BMI = 2
+TOL = 1e-6
+
+COLUMNS = ("level", "loss", "coverage", "support", "gap", "seconds")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One of the two families of levels: how it is fitted on one and on all features."""
+
+    name: str
+    loss_name: str
+    meaning: str
+    middle: str
+    one_feature: Any
+    all_features: Any
+
+    def loss(self, y: Array, levels: Array) -> list[float]:
+        """The mean loss of each level."""
+        if self.loss_name == "pinball":
+            return [
+                float(mean_pinball_loss(y, level, alpha=tau))
+                for tau, level in zip(TAUS, levels.T, strict=True)
+            ]
+        return list(np.atleast_1d(mean_expectile_loss(y, levels, tau=TAUS)))
+
+
+def kinds() -> tuple[Kind, Kind]:
+    """Quantiles and expectiles; C and γ are near the best of a cross-validated grid."""
+    return (
+        Kind(
+            "quantiles",
+            "pinball",
+            "a share τ of the patients lies below",
+            "median",
+            QuantileSVR(tau=TAUS, C=100.0, gamma=0.03, tol=TOL),
+            QuantileSVR(tau=TAUS, C=300.0, gamma=0.01, tol=TOL),
+        ),
+        Kind(
+            "expectiles",
+            "asymmetric squared",
+            "distances above weigh τ, below 1 − τ",
+            "mean",
+            ExpectileSVR(tau=TAUS, C=3.0, gamma=0.03, tol=TOL),
+            ExpectileSVR(tau=TAUS, C=3.0, gamma=0.01, tol=TOL),
+        ),
+    )
+
+
+def table(kind: Kind, X: Array, y: Array) -> Iterator[tuple[str, ...]]:
+    """A row a level: fitted on two thirds of the patients, scored on the last."""
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=1 / 3, random_state=0)
+    model = make_pipeline(StandardScaler(), kind.all_features).fit(X_train, y_train)
+    levels = model.predict(X_test)
+    losses, covers = kind.loss(y_test, levels), np.atleast_1d(coverage(y_test, levels))
+    for tau, loss, covered, result in zip(TAUS, losses, covers, model[-1].result_, strict=True):
+        yield (
+            f"{tau:.2f}",
+            f"{loss:.4g}",
+            f"{covered:.1%}",
+            f"{np.count_nonzero(result.beta)}",
+            f"{result.dual_gap:.0e}",
+            f"{result.seconds:.3f}",
+        )
+
+
+def draw(X: Array, y: Array, path: Path) -> None:
+    """Both fans against the body mass index, side by side."""
+    plt = require_pyplot("the demo's picture")
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4.8), sharey=True, layout="constrained")
+    bmi = X[:, [BMI]]
+    for kind, ax in zip(kinds(), axes, strict=True):
+        model = make_pipeline(StandardScaler(), kind.one_feature).fit(bmi, y)
+        fan = FanDisplay.from_estimator(
+            model, bmi, y, ax=ax, feature_name="body mass index (kg/m²)"
+        )
+        fan.labels_[TAUS.index(0.5)].set_text(kind.middle)
+        ax.set_title(f"{kind.name.capitalize()}: {kind.meaning}", loc="left")
+    axes[0].set_ylabel("progression after one year (score)")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables, write the picture, say where it is."""
+    parser = argparse.ArgumentParser(prog="python -m tausvm.demo", description=__doc__)
+    parser.add_argument("--output", type=Path, default=Path("demo/fan.png"), help="the picture")
+    output: Path = parser.parse_args(arguments).output
+    X, y = load_diabetes(return_X_y=True, scaled=False)
+    print(f"Diabetes: {len(y)} patients, {X.shape[1]} features; loss and coverage held out\n")
+    for kind in kinds():
+        print(f"{kind.name} ({kind.loss_name} loss)")
+        for row in (COLUMNS, *table(kind, X, y)):
+            print("".join(cell.rjust(10) for cell in row))
+        print()
+    try:
+        draw(X, y, output)
+    except ImportError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"Picture: {output.resolve()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+"""Scores of predicted levels that scikit-learn does not have.
+
+The pinball loss of a quantile is :func:`sklearn.metrics.mean_pinball_loss`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array, check_consistent_length
+
+from .losses import SquaredPinball
+
+Array = NDArray[np.float64]
+
+
+def mean_expectile_loss(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    tau: float | ArrayLike = 0.5,
+    sample_weight: ArrayLike | None = None,
+) -> float | Array:
+    """The mean asymmetric squared error, which the τ-expectile minimises.
+
+        Σ wᵢ |τ − 1(yᵢ < fᵢ)| (yᵢ − fᵢ)² / Σ wᵢ
+
+    At τ = ½ it is half the mean squared error.
+
+    Parameters
+    ----------
+    y_true : array (n,)
+    y_pred : array (n,) or (n, n_levels)
+    tau : float or array (n_levels,)
+        One level a column of ``y_pred``, or one for all of them.
+    sample_weight : array (n,), optional
+
+    Returns
+    -------
+    loss : float or array (n_levels,)
+        One number for each column of a two-dimensional ``y_pred``.
+
+    Examples
+    --------
+    >>> from tausvm.metrics import mean_expectile_loss
+    >>> float(mean_expectile_loss([1.0, 4.0], [2.0, 2.0], tau=0.75))
+    1.625
+    """
+    y, columns, flat = _columns(y_true, y_pred)
+    taus = np.atleast_1d(np.asarray(tau, dtype=np.float64))
+    if taus.shape not in {(1,), (columns.shape[1],)}:
+        raise ValueError(
+            f"tau must be one level or one for each of the {columns.shape[1]} columns of "
+            f"y_pred, got {len(taus)}"
+        )
+    taus = np.broadcast_to(taus, columns.shape[1])
+    losses = [
+        SquaredPinball(float(level)).value(y - column)
+        for level, column in zip(taus, columns.T, strict=True)
+    ]
+    return _mean(np.stack(losses, axis=1), sample_weight, flat)
+
+
+def coverage(
+    y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float | Array:
+    """The weighted fraction of targets at or below each predicted level.
+
+    For a calibrated τ-quantile it is close to τ. For an expectile it is whatever the
+    distribution makes it.
+
+    Parameters
+    ----------
+    y_true : array (n,)
+    y_pred : array (n,) or (n, n_levels)
+    sample_weight : array (n,), optional
+
+    Returns
+    -------
+    coverage : float or array (n_levels,)
+
+    Examples
+    --------
+    >>> from tausvm.metrics import coverage
+    >>> coverage([1.0, 2.0, 3.0, 4.0], [[1.0, 3.5]] * 4)
+    array([0.25, 0.75])
+    """
+    y, columns, flat = _columns(y_true, y_pred)
+    return _mean((y[:, None] <= columns).astype(np.float64), sample_weight, flat)
+
+
+def crossing_rate(
+    y_pred: ArrayLike, *, tau: ArrayLike, sample_weight: ArrayLike | None = None
+) -> float:
+    """The weighted fraction of samples where a higher level lies below a lower one.
+
+    Levels fitted one by one may cross; true quantiles and expectiles never do.
+
+    Parameters
+    ----------
+    y_pred : array (n, n_levels)
+    tau : array (n_levels,)
+        The levels of the columns, in any order.
+    sample_weight : array (n,), optional
+
+    Examples
+    --------
+    >>> from tausvm.metrics import crossing_rate
+    >>> crossing_rate([[1.0, 2.0], [3.0, 2.0]], tau=[0.1, 0.9])
+    0.5
+    """
+    columns = check_array(y_pred, dtype=np.float64, input_name="y_pred")
+    taus = np.asarray(tau, dtype=np.float64)
+    if taus.shape != (columns.shape[1],):
+        raise ValueError(
+            f"tau must hold one level for each of the {columns.shape[1]} columns of y_pred, "
+            f"got shape {taus.shape}"
+        )
+    ordered = columns[:, np.argsort(taus, kind="stable")]
+    crossed = (np.diff(ordered, axis=1) < 0).any(axis=1, keepdims=True)
+    return float(_mean(crossed.astype(np.float64), sample_weight, flat=True))
+
+
+def _columns(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, bool]:
+    """y, the predictions as columns, and whether they were one flat array."""
+    y = check_array(y_true, ensure_2d=False, dtype=np.float64, input_name="y_true")
+    columns = check_array(y_pred, ensure_2d=False, dtype=np.float64, input_name="y_pred")
+    if y.ndim != 1:
+        raise ValueError(f"y_true must be one-dimensional, got shape {y.shape}")
+    check_consistent_length(y, columns)
+    flat = columns.ndim == 1
+    return y, columns[:, None] if flat else columns, flat
+
+
+def _mean(values: Array, sample_weight: ArrayLike | None, flat: bool) -> float | Array:
+    """The weighted mean of each column; one number where the input was flat."""
+    if sample_weight is not None:
+        weight = check_array(sample_weight, ensure_2d=False, input_name="sample_weight")
+        check_consistent_length(values, weight)
+        means = np.average(values, axis=0, weights=weight)
+    else:
+        means = values.mean(axis=0)
+    return float(means[0]) if flat else means
+
+
+__all__ = ["coverage", "crossing_rate", "mean_expectile_loss"]
