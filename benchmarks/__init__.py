@@ -1,0 +1,1 @@
+"""Measurements of tausvm; see README.md here for the commands."""
