@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,14 +47,14 @@ class Loss(ABC):
 
 def check_epsilon(epsilon: float) -> float:
     """ε as a float; a ValueError that names it otherwise."""
-    if not np.isscalar(epsilon) or not np.isfinite(epsilon) or epsilon < 0:
+    if not isinstance(epsilon, Real) or not np.isfinite(epsilon) or epsilon < 0:
         raise ValueError(f"epsilon must be a finite number >= 0, got {epsilon!r}")
     return float(epsilon)
 
 
 def check_tau(tau: float) -> float:
     """τ as a float; a ValueError that names it unless 0 < τ < 1."""
-    if not np.isscalar(tau) or not np.isreal(tau) or not 0 < tau < 1:
+    if not isinstance(tau, Real) or not 0 < tau < 1:
         raise ValueError(f"tau must lie strictly between 0 and 1, got {tau!r}")
     return float(tau)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..losses.terms import DualTerms
 from .interior_point import interior_point
 from .linalg import LinAlgError, cholesky, cholesky_solve
 from .onedim import project_onto_sum
@@ -23,6 +24,9 @@ from .working import Derivatives
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+
+#: Newton steps after an interior-point solve, while variables still reach a bound or a kink
+POLISHING_STEPS = 4
 
 
 def newton_step(problem: Problem, beta: Array, gradient: Array, free: Index) -> float:
@@ -63,10 +67,28 @@ def interior_step(problem: Problem, beta: Array, gradient: Array, work: Index, t
     total = float(start.sum()) if problem.offset else None
     target = interior_point(K, linear, terms, total, tol)
     if total is not None:
-        target = project_onto_sum(target, terms.lower, terms.upper, total)
+        target = _restore_sum(terms, target, total)
     decrease = move_towards(problem, beta, gradient, work, target)
     inside = Derivatives.at(problem, beta, gradient).inside
-    return decrease + newton_step(problem, beta, gradient, work[inside[work]])
+    for _ in range(POLISHING_STEPS):
+        decrease += newton_step(problem, beta, gradient, work[inside[work]])
+        before, inside = inside, Derivatives.at(problem, beta, gradient).inside
+        if np.array_equal(before, inside):
+            break
+    return decrease
+
+
+def _restore_sum(terms: DualTerms, target: Array, total: float) -> Array:
+    """Give Σβ its value back by the variables inside a piece, where they can."""
+    inside = (target > terms.lower) & (target < terms.upper)
+    inside &= (target != 0) | (terms.kink == 0)
+    if inside.any():
+        low = np.where(inside, np.where((terms.kink > 0) & (target > 0), 0.0, terms.lower), target)
+        high = np.where(inside, np.where((terms.kink > 0) & (target < 0), 0.0, terms.upper), target)
+        restored = project_onto_sum(target, low, high, total)
+        if abs(restored.sum() - total) <= 1e-12 * np.abs(restored).sum():
+            return restored
+    return project_onto_sum(target, terms.lower, terms.upper, total)
 
 
 def move_towards(

@@ -24,7 +24,7 @@ def solve_interior_point(
 
     def step(beta: Array, gradient: Array) -> float:
         return interior_step(
-            problem, beta, gradient, np.arange(problem.n), max(0.01 * options.tol, 1e-13)
+            problem, beta, gradient, np.arange(problem.n), np.clip(0.01 * options.tol, 1e-13, 1e-11)
         )
 
     return _repeat("interior_point", problem, options, start, step)

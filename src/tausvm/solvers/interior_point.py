@@ -34,17 +34,25 @@ def interior_point(
     within rounding of zero or a bound are put there.
     """
     n = len(linear)
+    movable = np.flatnonzero(terms.upper > terms.lower)
+    if len(movable) < n:  # samples of cost 0 stay at 0
+        beta = np.zeros(n)
+        if len(movable) > 0:
+            beta[movable] = interior_point(
+                K[np.ix_(movable, movable)], linear[movable], terms.take(movable), total, tol
+            )
+        return beta
     sides = _Sides(terms)
     z = sides.start(linear, K)
     scale = max(float(np.abs(linear).max()), float(terms.kink.max()), 1e-300)
     low = np.full(len(z), scale)  # multipliers of z ≥ 0
     high = np.where(sides.finite, scale, 0.0)  # and of z ≤ bound
     b = 0.0
+    # updated beside z: bound − z would round to 0 where z comes close
+    room = np.where(sides.finite, sides.bound - z, 1.0)
     fitted = K @ sides.beta(z, n)
-    goal = None
     for _ in range(STEPS):
         beta = sides.beta(z, n)
-        room = np.where(sides.finite, sides.bound - z, 1.0)
         dual_residual = (
             sides.sign * (fitted - linear + b)[sides.index]
             + sides.kink
@@ -56,9 +64,9 @@ def interior_point(
         pairs = len(z) + int(sides.finite.sum())
         mu = float(z @ low + (room * high)[sides.finite].sum()) / pairs
         size = abs(float(beta @ linear)) + float(beta @ fitted) + 1e-300
-        if goal is None:
-            goal = size
-        infeasible = max(float(np.abs(dual_residual).max()) / scale, abs(sum_residual) / goal)
+        infeasible = max(
+            float(np.abs(dual_residual).max()) / scale, abs(sum_residual) / float(z.sum())
+        )
         if mu * pairs <= tol * size and infeasible <= 1e-9:
             break
         diagonal = sides.ridge + low / z + high / room
@@ -95,7 +103,10 @@ def interior_point(
         zero = np.zeros(len(z))
         dz, dlow, dhigh, _, _ = direction(zero, zero)
         length = min(
-            _longest(z, dz), _longest(low, dlow), sides.longest_up(z, dz), sides.longest(high, dhigh)
+            _longest(z, dz),
+            _longest(low, dlow),
+            sides.longest(room, -dz),
+            sides.longest(high, dhigh),
         )
         after = float(
             (z + length * dz) @ (low + length * dlow)
@@ -105,19 +116,20 @@ def interior_point(
         dz, dlow, dhigh, db, dfitted = direction(
             centre - dz * dlow, np.where(sides.finite, centre + dz * dhigh, 0.0)
         )
-        primal_length = 0.995 * min(_longest(z, dz), sides.longest_up(z, dz))
+        primal_length = 0.995 * min(_longest(z, dz), sides.longest(room, -dz))
         dual_length = 0.995 * min(_longest(low, dlow), sides.longest(high, dhigh))
         # the Hessian couples both sides: one common length keeps the residual shrinking
         length = min(1.0, primal_length, dual_length)
         z = z + length * dz
+        room = np.where(sides.finite, room - length * dz, 1.0)
         low = low + length * dlow
         high = high + length * dhigh
         b += length * db
         fitted = K @ sides.beta(z, n)
     at_zero = z < low * float(z.mean() / low.mean()) * 1e-3
-    at_bound = sides.finite & (sides.bound - z < 1e-3 * high * z.mean() / max(high.mean(), 1e-300))
+    at_bound = sides.finite & (room < 1e-3 * high * z.mean() / max(high.mean(), 1e-300))
     z = np.where(at_zero & (z < 1e-5 * z.max()), 0.0, z)
-    z = np.where(at_bound & (sides.bound - z < 1e-5 * sides.bound), sides.bound, z)
+    z = np.where(at_bound & (room < 1e-5 * sides.bound), sides.bound, z)
     return sides.beta(z, n)
 
 
@@ -153,8 +165,6 @@ class _Sides:
     def beta(self, z: Array, n: int) -> Array:
         return self.combine(self.sign * z, n)
 
-    def longest_up(self, z: Array, dz: Array) -> float:
-        return _longest(self.bound[self.finite] - z[self.finite], -dz[self.finite])
-
-    def longest(self, high: Array, dhigh: Array) -> float:
-        return _longest(high[self.finite], dhigh[self.finite])
+    def longest(self, value: Array, step: Array) -> float:
+        """How far the sides with a bound keep value + t·step positive."""
+        return _longest(value[self.finite], step[self.finite])

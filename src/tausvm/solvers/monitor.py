@@ -85,6 +85,8 @@ class Monitor:
     def result(self, beta: Array, n_iter: int) -> SolverResult:
         """The result with its certificate, recomputed unless the last check was exact."""
         certificate = self.exact or self.problem.certificate(beta)
+        if certificate.gap <= self.options.tol:
+            self.status = Status.SOLVED
         return SolverResult(
             beta=beta,
             intercept=certificate.intercept,
