@@ -1,1 +1,9 @@
+"""Support vector machines at every level: quantiles, expectiles, ε-insensitive regression
+and cost-sensitive classification, each fit with a certificate of how close to optimal it is.
+"""
+
+from .estimators import SVR, ExpectileSVR, QuantileSVR, TauSVC
+
 __version__ = "0.1.0"
+
+__all__ = ["SVR", "ExpectileSVR", "QuantileSVR", "TauSVC", "__version__"]

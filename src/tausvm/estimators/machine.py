@@ -1,0 +1,258 @@
+"""What all kernel machines share: checks, Gram matrix, solves, support vectors, prediction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..kernels import KERNELS, Gram, Kernel, KernelGram, Points, PrecomputedGram, make_kernel
+from ..kernels.gram import CHUNK_BYTES
+from ..losses import Loss
+from ..solvers import SOLVERS, Problem, SolverOptions, SolverResult, solve
+from .data import TrainingSet, check_square, weighted_rows, weighted_variance
+from .parameters import (
+    check_choice,
+    check_finite,
+    check_flag,
+    check_integer,
+    check_positive,
+)
+from .progress import progress_log, warn_unless_solved
+
+Array = NDArray[np.float64]
+
+#: kernels of x − x', which a common shift of all points leaves as they are
+DISTANCE_KERNELS = ("rbf", "laplacian")
+#: rows are held in float64 up to this many of them, or for a tolerance below TIGHT
+SMALL = 1500
+TIGHT = 1e-6
+
+
+class Level(NamedTuple):
+    """One problem among those that share a Gram matrix."""
+
+    y: Array
+    loss: Loss
+
+
+class KernelMachine(BaseEstimator):
+    """Base of the kernel estimators.
+
+    A subclass gives the parameters below in its ``__init__``, turns its targets into
+    :class:`Level` objects and hands them to :meth:`_fit_levels`; what it predicts it makes
+    of :meth:`_decision_values`.
+    """
+
+    kernel: str | Callable[..., Array]
+    degree: int
+    gamma: str | float
+    coef0: float
+    tol: float
+    C: float
+    fit_intercept: bool
+    solver: str
+    shrinking: bool
+    cache_size: float
+    time_limit: float | None
+    verbose: bool
+    max_iter: int
+    random_state: Any
+
+    result_: SolverResult | list[SolverResult]
+    dual_gap_: float | Array
+    n_iter_: int | NDArray[np.int64]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.sparse = not self._precomputed
+        return tags
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _check_parameters(self) -> None:
+        """A ValueError for the first parameter that cannot be used."""
+        if not callable(self.kernel):
+            check_choice("kernel", self.kernel, KERNELS, "a callable")
+        check_integer("degree", self.degree, 0)
+        if isinstance(self.gamma, str):
+            check_choice("gamma", self.gamma, ("scale", "auto"), "a finite number > 0")
+        else:
+            check_positive("gamma", self.gamma)
+        check_finite("coef0", self.coef0)
+        check_positive("tol", self.tol)
+        check_positive("C", self.C)
+        check_flag("fit_intercept", self.fit_intercept)
+        check_choice("solver", self.solver, SOLVERS)
+        check_flag("shrinking", self.shrinking)
+        check_positive("cache_size", self.cache_size)
+        if self.time_limit is not None:
+            check_positive("time_limit", self.time_limit)
+        check_flag("verbose", self.verbose)
+        check_integer("max_iter", self.max_iter, -1)
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> TrainingSet:
+        """Checked training data without its rows of weight zero."""
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=False if self._precomputed else "csr",
+            dtype=np.float64,
+            order="C",
+            ensure_min_samples=2,
+            **checks,
+        )
+        if self._precomputed:
+            check_square(X)
+        data = weighted_rows(X, y, sample_weight, self._precomputed)
+        if len(data) < 2:
+            raise ValueError(
+                "sample_weight must be positive for 2 samples at least, got 1 sample of "
+                f"{len(y)} with a positive weight"
+            )
+        return data
+
+    def _fit_levels(
+        self,
+        data: TrainingSet,
+        levels: Sequence[Level],
+        order: Sequence[int] | None = None,
+        clip: float | None = None,
+    ) -> None:
+        """Solve the levels on one Gram matrix and keep what prediction needs.
+
+        Parameters
+        ----------
+        data : TrainingSet
+        levels : sequence of Level
+        order : sequence of int or None
+            Solve in this order, each level from the solution of the one before; without it
+            every level starts cold.
+        clip : float or None
+            Evaluate the gap at predictions clipped to ±clip.
+        """
+        started = time.perf_counter()
+        cost = self.C * data.weight
+        gram = self._gram(data)
+        results: dict[int, SolverResult] = {}
+        last: SolverResult | None = None
+        with progress_log(self.verbose) as callback:
+            options = SolverOptions(
+                tol=self.tol, max_iter=self.max_iter, shrinking=self.shrinking, callback=callback
+            )
+            for k in range(len(levels)) if order is None else order:
+                y, loss = levels[k]
+                problem = Problem(gram, y, loss.dual_terms(y, cost), self.fit_intercept, clip)
+                if self.time_limit is not None:
+                    left = self.time_limit - (time.perf_counter() - started)
+                    options = options.with_(time_limit=max(left, 0.0))
+                results[k] = solve(problem, self.solver, options, last)
+                last = None if order is None else results[k]
+        self._keep(data, [results[k] for k in range(len(levels))])
+        warn_unless_solved(type(self).__name__, list(results.values()), options, self.time_limit)
+
+    def _gram(self, data: TrainingSet) -> Gram:
+        """The Gram matrix of the training points; fixes the kernel and its γ."""
+        self._centre: Array | None = None
+        if self._precomputed:
+            return PrecomputedGram(data.X)
+        X = data.X
+        self._kernel: Kernel = make_kernel(
+            self.kernel, self._gamma_value(data), self.degree, self.coef0
+        )
+        if self.kernel in DISTANCE_KERNELS and not sp.issparse(X):
+            # small coordinates keep their digits in float32
+            self._centre = X.mean(axis=0)
+            X = X - self._centre
+        n = len(data)
+        fits = 8 * n * n <= self.cache_size * 2**20
+        double = (self.tol < TIGHT or n <= SMALL) and fits
+        dtype = np.float64 if double else np.float32
+        return KernelGram(self._kernel, Points(X), self.cache_size, dtype)
+
+    def _gamma_value(self, data: TrainingSet) -> float:
+        """γ as a number; "scale" counts a row of weight k as k rows."""
+        if not isinstance(self.gamma, str):
+            return float(self.gamma)
+        n_features = data.X.shape[1]
+        if self.gamma == "auto":
+            return 1.0 / n_features
+        variance = weighted_variance(data.X, data.weight)
+        return 1.0 / (n_features * variance) if variance > 0 else 1.0
+
+    def _keep(self, data: TrainingSet, results: Sequence[SolverResult]) -> None:
+        """Set the fitted attributes."""
+        beta = np.vstack([result.beta for result in results])
+        support = np.flatnonzero(beta.any(axis=0))
+        self.support_ = data.rows[support]
+        self.support_vectors_ = np.empty((0, 0)) if self._precomputed else data.X[support]
+        self.dual_coef_ = beta[:, support]
+        self.n_support_ = np.count_nonzero(beta, axis=1)
+        self.intercept_ = np.array([result.intercept for result in results])
+        self._set_certificates(results)
+
+    def _set_certificates(self, results: Sequence[SolverResult]) -> None:
+        """``result_``, ``dual_gap_`` and ``n_iter_``: one for one level, else one a level."""
+        gaps = [result.dual_gap for result in results]
+        # a fit that is optimal at its start counts as one iteration
+        iterations = [max(result.n_iter, 1) for result in results]
+        if self._single_level:
+            self.result_, self.dual_gap_, self.n_iter_ = results[0], gaps[0], iterations[0]
+        else:
+            self.result_ = list(results)
+            self.dual_gap_, self.n_iter_ = np.array(gaps), np.array(iterations)
+
+    @property
+    def _single_level(self) -> bool:
+        """Whether the fit is of one level, and not of a list that happens to hold one."""
+        return True
+
+    @property
+    def coef_(self) -> Array:
+        """The weights of the features, shape (n_levels, n_features); linear kernel only."""
+        if self.kernel != "linear":
+            raise AttributeError(f"coef_ exists for kernel='linear' only, not {self.kernel!r}")
+        check_is_fitted(self)
+        return np.asarray(self.dual_coef_ @ self.support_vectors_)
+
+    def _decision_values(self, X: Any) -> Array:
+        """f(x) + b for every row and level, shape (n, n_levels)."""
+        check_is_fitted(self)
+        X = validate_data(
+            self,
+            X,
+            reset=False,
+            accept_sparse=False if self._precomputed else "csr",
+            dtype=np.float64,
+            order="C",
+        )
+        if self._precomputed:
+            return X[:, self.support_] @ self.dual_coef_.T + self.intercept_
+        if self.kernel == "linear":
+            return np.asarray(X @ self.coef_.T) + self.intercept_
+        values = np.tile(self.intercept_, (X.shape[0], 1))
+        if len(self.support_) == 0:
+            return values
+        support = self._points(self.support_vectors_)
+        width = max(len(self.support_), X.shape[1])
+        step = max(1, CHUNK_BYTES // (8 * width))
+        for start in range(0, X.shape[0], step):
+            part = slice(start, start + step)
+            values[part] += self._kernel.between(self._points(X[part]), support) @ self.dual_coef_.T
+        return values
+
+    def _points(self, X: Any) -> Points:
+        """Points as the kernel takes them, moved as the training points were."""
+        if self._centre is None:
+            return Points(X)
+        return Points((X.toarray() if sp.issparse(X) else X) - self._centre)

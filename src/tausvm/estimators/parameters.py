@@ -1,0 +1,46 @@
+"""Checks of parameters: each error names the parameter, what it must be and what it got."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+
+import numpy as np
+
+
+def refuse(name: str, wanted: str, got: object) -> ValueError:
+    """The error for a parameter with a value that cannot be used."""
+    return ValueError(f"{name} must be {wanted}, got {got!r}")
+
+
+def is_real(value: object) -> bool:
+    """Whether this is one finite real number (a bool is not)."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def check_positive(name: str, value: object) -> None:
+    if not (is_real(value) and value > 0):  # type: ignore[operator]
+        raise refuse(name, "a finite number > 0", value)
+
+
+def check_finite(name: str, value: object) -> None:
+    if not is_real(value):
+        raise refuse(name, "a finite number", value)
+
+
+def check_integer(name: str, value: object, least: int) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise refuse(name, f"an integer >= {least}", value)
+
+
+def check_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool | np.bool_ | Integral):
+        raise refuse(name, "True or False", value)
+
+
+def check_choice(name: str, value: object, choices: Sequence[str], otherwise: str = "") -> None:
+    """``otherwise`` says what else the parameter may be, for the message."""
+    if not isinstance(value, str) or value not in choices:
+        wanted = "one of " + ", ".join(repr(choice) for choice in choices)
+        raise refuse(name, f"{wanted} or {otherwise}" if otherwise else wanted, value)

@@ -1,0 +1,72 @@
+"""What a fit says on the way and at the end: log lines and the convergence warning."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from sklearn.exceptions import ConvergenceWarning
+
+from ..solvers import Progress, SolverOptions, SolverResult, Status
+
+logger = logging.getLogger("tausvm")
+
+
+@contextmanager
+def progress_log(verbose: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """A callback that logs gap checks to "tausvm" at INFO, visible while the context lasts.
+
+    A handler on stderr is added only where logging has none.
+    """
+    if not verbose:
+        yield None
+        return
+    level = logger.level
+    handler = None if logger.hasHandlers() else logging.StreamHandler()
+    if handler is not None:
+        logger.addHandler(handler)
+    if not logger.isEnabledFor(logging.INFO):
+        logger.setLevel(logging.INFO)
+    try:
+        yield _log_line
+    finally:
+        logger.setLevel(level)
+        if handler is not None:
+            logger.removeHandler(handler)
+
+
+def _log_line(progress: Progress) -> None:
+    logger.info(
+        "iteration %d, %.2f s: primal %.8g, dual %.8g, relative gap %.2e",
+        progress.n_iter,
+        progress.seconds,
+        progress.primal_objective,
+        progress.dual_objective,
+        progress.gap,
+    )
+
+
+def warn_unless_solved(
+    name: str, results: Sequence[SolverResult], options: SolverOptions, time_limit: float | None
+) -> None:
+    """A ConvergenceWarning about the level with the largest gap among those not solved."""
+    unsolved = [result for result in results if result.status is not Status.SOLVED]
+    if not unsolved:
+        return
+    worst = max(unsolved, key=lambda result: result.dual_gap)
+    cause, remedy = {
+        Status.MAX_ITER: (f"it reached max_iter={options.max_iter}", "Raise max_iter"),
+        Status.TIME_LIMIT: (f"it reached time_limit={time_limit} s", "Raise time_limit"),
+        Status.NUMERICAL_ERROR: ("rounding let it get no further", "Raise tol"),
+    }[worst.status]
+    among = f" for {len(unsolved)} of {len(results)} levels" if len(results) > 1 else ""
+    warnings.warn(
+        f"{name} did not converge{among}: the relative duality gap is {worst.dual_gap:.2e}, "
+        f"above tol={options.tol:g}, after {worst.n_iter} iterations of solver "
+        f"{worst.solver!r}; {cause}. {remedy}, scale the data, lower C, try another solver, "
+        "or accept a larger tol.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )

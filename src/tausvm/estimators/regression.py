@@ -1,0 +1,439 @@
+"""Kernel regression: ε-insensitive, quantiles, expectiles."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+
+from ..losses import (
+    EpsilonInsensitive,
+    Loss,
+    Pinball,
+    SquaredEpsilonInsensitive,
+    SquaredPinball,
+)
+from .machine import KernelMachine, Level
+from .parameters import check_choice, is_real, refuse
+
+Array = NDArray[np.float64]
+
+SVR_LOSSES: dict[str, Callable[[float], Loss]] = {
+    "epsilon_insensitive": EpsilonInsensitive,
+    "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
+}
+
+
+class KernelRegressor(RegressorMixin, KernelMachine):
+    """Base of the kernel regressors: a subclass names its losses, one a level."""
+
+    epsilon: float
+    clip: float | str | None
+
+    @abstractmethod
+    def _losses(self) -> Sequence[Loss]:
+        """One loss a level; a ValueError for a parameter of theirs that cannot be used."""
+
+    def _order(self) -> Sequence[int]:
+        """The levels in the order in which one is a good start for the next."""
+        return [0]
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.clip is not None and not (is_real(self.clip) and self.clip > 0):  # type: ignore[operator]
+            check_choice("clip", self.clip, ("range",), "None or a finite number > 0")
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to training data.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Features; the Gram matrix (n_samples, n_samples) for ``kernel="precomputed"``.
+        y : array of shape (n_samples,)
+            Targets.
+        sample_weight : array of shape (n_samples,) or None
+            A weight of k is the same as k copies of the row; rows of weight 0 are left out.
+
+        Returns
+        -------
+        self
+        """
+        losses = self._losses()
+        self._check_parameters()
+        data = self._training_set(X, y, sample_weight, y_numeric=True)
+        targets = np.ascontiguousarray(data.y, dtype=np.float64)
+        bound = self._clip_to(targets)
+        levels = [Level(targets, loss) for loss in losses]
+        self._fit_levels(data, levels, self._order(), bound)
+        return self
+
+    def _clip_to(self, y: Array) -> float | None:
+        """Set the range of predictions; the M of a gap clipped at ±M, where there is one."""
+        self._range: tuple[float, float] | None = None
+        if self.clip is None:
+            return None
+        if isinstance(self.clip, str):
+            self._range = float(y.min()), float(y.max())
+            return None
+        largest = float(np.abs(y).max())
+        if largest > self.clip:
+            raise refuse("clip", f"at least the largest |y|, which is {largest:.6g}", self.clip)
+        bound = float(self.clip)
+        self._range = -bound, bound
+        return bound
+
+    def predict(self, X: Any) -> Array:
+        """Predict at the rows of X.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Kernel values with the training rows, (n_samples, n_training), for
+            ``kernel="precomputed"``.
+
+        Returns
+        -------
+        array of shape (n_samples,), or (n_samples, n_levels) for a list of levels
+        """
+        values = self._decision_values(X)
+        if self._range is not None:
+            np.clip(values, *self._range, out=values)
+        return values[:, 0] if self._single_level else values
+
+
+class LevelRegressor(KernelRegressor):
+    """Base of the regressors with a level τ, or a list of them on one Gram matrix."""
+
+    #: the loss of a level: a function of τ and ε
+    _loss: Callable[[float, float], Loss]
+
+    def __init__(
+        self,
+        *,
+        tau: float | Sequence[float] = 0.5,
+        kernel: str | Callable[..., Array] = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        C: float = 1.0,
+        epsilon: float = 0.0,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        shrinking: bool = True,
+        cache_size: float = 2000,
+        clip: float | str | None = None,
+        time_limit: float | None = None,
+        verbose: bool = False,
+        max_iter: int = -1,
+        random_state: Any = None,
+    ) -> None:
+        self.tau = tau
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.C = C
+        self.epsilon = epsilon
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.clip = clip
+        self.time_limit = time_limit
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    @property
+    def _single_level(self) -> bool:
+        return np.ndim(self.tau) == 0
+
+    def _losses(self) -> list[Loss]:
+        if np.ndim(self.tau) > 1 or np.size(self.tau) == 0:
+            raise refuse("tau", "a number in (0, 1) or a list of them", self.tau)
+        taus: Any = [self.tau] if self._single_level else self.tau
+        return [type(self)._loss(tau, self.epsilon) for tau in taus]
+
+    def _order(self) -> list[int]:
+        return [int(k) for k in np.argsort(np.atleast_1d(self.tau), kind="stable")]
+
+
+class SVR(KernelRegressor):
+    """Support vector regression with an ε-insensitive loss, linear or squared.
+
+    Takes the parameters of :class:`sklearn.svm.SVR`: changing the import is enough. Every
+    fit carries its certificate, the duality gap ``dual_gap_``.
+
+    ::
+
+        primal   min_{f, b}  ½‖f‖² + Σᵢ cᵢ ℓ(yᵢ − f(xᵢ) − b)            cᵢ = C·wᵢ
+        dual     max_β  yᵀβ − ½βᵀKβ − Σᵢ gᵢ(βᵢ)      [Σβᵢ = 0 with an intercept]
+        link     f = Σᵢ βᵢ k(xᵢ, ·)
+        gap      (primal − dual) / max(|primal|, |dual|)
+
+        epsilon_insensitive          ℓ(r) = max(|r| − ε, 0)     g(β) = ε|β|,  |β| ≤ c
+        squared_epsilon_insensitive  ℓ(r) = max(|r| − ε, 0)²    g(β) = ε|β| + β²/(4c)
+
+    Parameters
+    ----------
+    kernel : {"linear", "poly", "rbf", "laplacian", "sigmoid", "precomputed"} or callable
+        ``rbf`` is exp(−γ‖x − x'‖²), ``laplacian`` exp(−γ‖x − x'‖₁), ``poly``
+        (γ⟨x, x'⟩ + coef0)^degree, ``sigmoid`` tanh(γ⟨x, x'⟩ + coef0). A callable takes two
+        sets of rows and returns the matrix of values between them.
+    degree : int
+        Of the ``poly`` kernel.
+    gamma : {"scale", "auto"} or float
+        ``"scale"`` is 1 / (n_features · variance of X), each row counted with its weight;
+        ``"auto"`` is 1 / n_features.
+    coef0 : float
+        Of the ``poly`` and ``sigmoid`` kernels.
+    tol : float
+        The relative duality gap at which to stop.
+    C : float
+        Cost of a unit of loss; large C, little regularisation.
+    epsilon : float
+        Half-width of the tube around f inside which residuals cost nothing.
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}
+    fit_intercept : bool
+        Whether there is an offset b; it is never penalised.
+    solver : {"auto", "block", "smo", "interior_point", "newton"}
+        ``newton`` serves the squared loss with ``epsilon=0``.
+    shrinking : bool
+        For ``smo``: leave settled variables out until a final check.
+    cache_size : float
+        Megabytes for rows of the Gram matrix.
+    clip : None, float or "range"
+        With a number M ≥ max|y|, predictions are clipped to ±M and so is the primal in the
+        gap, which then closes sooner; with ``"range"``, predictions alone are clipped, to
+        the range of y in ``fit``.
+    time_limit : float or None
+        Seconds for the whole fit; a :class:`~sklearn.exceptions.ConvergenceWarning` tells
+        the gap reached.
+    verbose : bool
+        Log every gap check to the logger "tausvm", on stderr unless logging is set up.
+    max_iter : int
+        Bound on the iterations of the solver, −1 for none. What an iteration is depends on
+        the solver: a pair of variables for ``smo``, a block of them for ``block``, a
+        factorisation or a few for ``newton`` and ``interior_point``.
+    random_state : ignored
+        Accepted so that code which sets it keeps working. Nothing here is random: equal data
+        and threads give equal bits.
+
+    Attributes
+    ----------
+    dual_coef_ : array (1, n_support)
+        β of the support vectors.
+    support_ : array (n_support,)
+        Their rows in X.
+    support_vectors_ : array or CSR matrix (n_support, n_features)
+        Empty for ``kernel="precomputed"``.
+    n_support_ : array (1,)
+    intercept_ : array (1,)
+        b, 0 without an intercept.
+    coef_ : array (1, n_features)
+        For ``kernel="linear"``.
+    result_ : SolverResult
+        Status, both objectives, gap, KKT violation, iterations, seconds and trace.
+    dual_gap_ : float
+        The relative duality gap, recomputed from the data after the solve.
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Where X has column names.
+
+    References
+    ----------
+    - C.-C. Lu, "A Supplement of Kernel-based SMO-SVR Algorithm" (2017): pairs of β with an
+      offset.
+    - C.-H. Ho and C.-J. Lin, "Large-scale Linear Support Vector Regression" (2012): both
+      losses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tausvm import SVR
+    >>> X = np.linspace(0, 6, 60).reshape(-1, 1)
+    >>> model = SVR(C=10.0, epsilon=0.1).fit(X, np.sin(X).ravel())
+    >>> bool(abs(model.predict([[1.5]])[0] - np.sin(1.5)) < 0.12)
+    True
+    >>> model.dual_gap_ <= model.tol
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Callable[..., Array] = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        loss: str = "epsilon_insensitive",
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        shrinking: bool = True,
+        cache_size: float = 2000,
+        clip: float | str | None = None,
+        time_limit: float | None = None,
+        verbose: bool = False,
+        max_iter: int = -1,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.C = C
+        self.epsilon = epsilon
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.clip = clip
+        self.time_limit = time_limit
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _losses(self) -> list[Loss]:
+        check_choice("loss", self.loss, tuple(SVR_LOSSES))
+        return [SVR_LOSSES[self.loss](self.epsilon)]
+
+
+class QuantileSVR(LevelRegressor):
+    """Kernel quantile regression: the pinball loss at one level τ or at several.
+
+    f at level τ lies above a share τ of the targets. Several levels share one Gram matrix,
+    and each starts from the solution of the level below it.
+
+    ::
+
+        primal   min_{f, b}  ½‖f‖² + Σᵢ cᵢ ℓ(yᵢ − f(xᵢ) − b)            cᵢ = C·wᵢ
+                 ℓ(r) = τt for t ≥ 0, (τ − 1)t for t < 0,  t = sign(r)·max(|r| − ε, 0)
+        dual     max_β  yᵀβ − ½βᵀKβ − ε Σᵢ |βᵢ|      [Σβᵢ = 0 with an intercept]
+                 −(1 − τ)cᵢ ≤ βᵢ ≤ τcᵢ
+        link     f = Σᵢ βᵢ k(xᵢ, ·)
+        gap      (primal − dual) / max(|primal|, |dual|)
+
+    Parameters
+    ----------
+    tau : float or list of float
+        The level, or levels in any order, each strictly between 0 and 1. A list gives
+        predictions of shape (n, len(tau)).
+    C : float
+        Cost of a unit of loss. The λ of a risk averaged over n rows is C = 1/(2nλ).
+    epsilon : float
+        Half-width of the tube inside which residuals cost nothing; above 0 it makes the
+        solution sparser.
+    kernel, degree, gamma, coef0, tol, fit_intercept, solver, shrinking, cache_size, clip, \
+time_limit, verbose, max_iter, random_state
+        As in :class:`SVR`. ``time_limit`` covers all levels together, ``max_iter`` each.
+
+    Attributes
+    ----------
+    dual_coef_ : array (n_levels, n_support)
+        β of the support vectors, which are those of all levels together.
+    support_, support_vectors_, n_features_in_, feature_names_in_
+        As in :class:`SVR`.
+    n_support_, intercept_ : arrays (n_levels,)
+    coef_ : array (n_levels, n_features)
+        For ``kernel="linear"``.
+    result_, dual_gap_, n_iter_
+        As in :class:`SVR` for a single level, a list or array of them for a list.
+
+    Notes
+    -----
+    ``score`` is R². To select parameters of a quantile, score with
+    :func:`sklearn.metrics.mean_pinball_loss` at ``alpha=tau``.
+
+    References
+    ----------
+    M. Sangnier, O. Fercoq and F. d'Alché-Buc, "Data sparse nonparametric regression with
+    ε-insensitive losses" (2017).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tausvm import QuantileSVR
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(200, 1))
+    >>> y = X.ravel() + rng.normal(size=200)
+    >>> model = QuantileSVR(tau=[0.1, 0.5, 0.9]).fit(X, y)
+    >>> (y[:, None] <= model.predict(X)).mean(axis=0).round(1)
+    array([0.1, 0.5, 0.9])
+    """
+
+    _loss = Pinball
+
+
+class ExpectileSVR(LevelRegressor):
+    """Kernel expectile regression: asymmetric least squares at one level τ or at several.
+
+    At τ = ½ it is kernel ridge regression, with penalty 1/C.
+    ``ExpectileSVR(fit_intercept=False)`` is the ER-SVM of the paper. Several levels share
+    one Gram matrix, and each starts from the solution of the level below it.
+
+    ::
+
+        primal   min_{f, b}  ½‖f‖² + Σᵢ cᵢ ℓ(yᵢ − f(xᵢ) − b)            cᵢ = C·wᵢ
+                 ℓ(r) = τt² for t ≥ 0, (1 − τ)t² for t < 0,  t = sign(r)·max(|r| − ε, 0)
+        dual     max_β  yᵀβ − ½βᵀKβ − Σᵢ (ε|βᵢ| + βᵢ²/(4cᵢτᵢ))   [Σβᵢ = 0 with an intercept]
+                 τᵢ = τ where βᵢ > 0, 1 − τ elsewhere
+        link     f = Σᵢ βᵢ k(xᵢ, ·)
+        gap      (primal − dual) / max(|primal|, |dual|)
+
+    Parameters
+    ----------
+    tau : float or list of float
+        The level, or levels in any order, each strictly between 0 and 1. A list gives
+        predictions of shape (n, len(tau)).
+    C : float
+        Cost of a unit of loss. The paper's λ is C = 1/(2nλ).
+    epsilon : float
+        Half-width of the tube inside which residuals cost nothing; at 0 every row is a
+        support vector.
+    kernel, degree, gamma, coef0, tol, fit_intercept, solver, shrinking, cache_size, clip, \
+time_limit, verbose, max_iter, random_state
+        As in :class:`SVR`. ``time_limit`` covers all levels together, ``max_iter`` each.
+
+    Attributes
+    ----------
+    dual_coef_ : array (n_levels, n_support)
+        β of the support vectors, which are those of all levels together.
+    support_, support_vectors_, n_features_in_, feature_names_in_
+        As in :class:`SVR`.
+    n_support_, intercept_ : arrays (n_levels,)
+    coef_ : array (n_levels, n_features)
+        For ``kernel="linear"``.
+    result_, dual_gap_, n_iter_
+        As in :class:`SVR` for a single level, a list or array of them for a list.
+
+    References
+    ----------
+    M. Farooq and I. Steinwart, "An SVM-like Approach for Expectile Regression" (2015).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tausvm import ExpectileSVR
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(200, 1))
+    >>> y = X.ravel() + rng.normal(size=200)
+    >>> model = ExpectileSVR(tau=[0.1, 0.5, 0.9]).fit(X, y)
+    >>> low, middle, high = model.predict([[0.5]])[0]
+    >>> bool(low < middle < high)
+    True
+    """
+
+    _loss = SquaredPinball
