@@ -1,0 +1,49 @@
+# Needs Python 3.11 or later and a C compiler; everything else goes into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__pycache__/*')
+
+.PHONY: demo test test-slow lint clean
+
+demo: $(VENV)/demo.stamp
+	$(BIN)/python -m tausvm.demo
+
+test: lint
+	$(BIN)/python -m pytest
+
+test-slow: $(VENV)/test.stamp
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/test.stamp
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests -type d -name __pycache__ -exec rm -rf {} +
+
+# The build's own requirements go into .venv too: no second copy of them is fetched for an
+# isolated build, and the build folder is kept, so only what changed is compiled again.
+$(VENV)/build.stamp: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "tausvm needs Python 3.11 or later; make PYTHON=<path> names one" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb")); \
+		print(*project["build-system"]["requires"], "ninja", sep="\n")' > $(VENV)/build.txt
+	$(PIP) install --quiet -r $(VENV)/build.txt
+	touch $@
+
+INSTALL = PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --quiet --no-build-isolation \
+	-Cbuild-dir=$(VENV)/build
+
+$(VENV)/demo.stamp: $(VENV)/build.stamp $(SOURCES)
+	$(INSTALL) '.[plot]'
+	touch $@
+
+# what the tests need includes what the demo needs
+$(VENV)/test.stamp: $(VENV)/build.stamp $(SOURCES)
+	$(INSTALL) '.[plot,test]'
+	touch $(VENV)/demo.stamp $@
