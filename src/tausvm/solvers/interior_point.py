@@ -21,6 +21,9 @@ from .linalg import LinAlgError, cholesky, cholesky_solve
 Array = NDArray[np.float64]
 
 STEPS = 60
+#: from this error on, steps that may pass without halving it
+CLOSE = 1e-5
+PATIENCE = 3
 #: what a solve usually takes, for the cost estimate
 TYPICAL_STEPS = 18
 
@@ -51,6 +54,7 @@ def interior_point(
     # updated beside z: bound − z would round to 0 where z comes close
     room = np.where(sides.finite, sides.bound - z, 1.0)
     fitted = K @ sides.beta(z, n)
+    best, best_error, stalled = (z, room, low, high), np.inf, 0
     for _ in range(STEPS):
         beta = sides.beta(z, n)
         dual_residual = (
@@ -67,7 +71,13 @@ def interior_point(
         infeasible = max(
             float(np.abs(dual_residual).max()) / scale, abs(sum_residual) / float(z.sum())
         )
+        error = max(mu * pairs / size, infeasible)
+        stalled = stalled + 1 if 0.5 * best_error <= error and best_error < CLOSE else 0
+        if error < best_error:
+            best, best_error = (z, room, low, high), error
         if mu * pairs <= tol * size and infeasible <= 1e-9:
+            break
+        if stalled > PATIENCE:  # rounding rules: what follows only gets worse
             break
         diagonal = sides.ridge + low / z + high / room
         elastic = sides.combine(1.0 / diagonal, n)
@@ -126,6 +136,7 @@ def interior_point(
         high = high + length * dhigh
         b += length * db
         fitted = K @ sides.beta(z, n)
+    z, room, low, high = best
     at_zero = z < low * float(z.mean() / low.mean()) * 1e-3
     at_bound = sides.finite & (room < 1e-3 * high * z.mean() / max(high.mean(), 1e-300))
     z = np.where(at_zero & (z < 1e-5 * z.max()), 0.0, z)
