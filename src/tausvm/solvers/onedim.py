@@ -138,4 +138,10 @@ def project_onto_sum(point: Array, lower: Array, upper: Array, total: float) -> 
         lambda s: float(np.clip(point - s, lower, upper).sum()) - total, np.unique(knots), 0.0
     )
     shift = high if np.isinf(low) else low if np.isinf(high) else 0.5 * (low + high)
-    return np.clip(point - shift, lower, upper)
+    projected = np.clip(point - shift, lower, upper)
+    # the shift may be much larger than what is left: correct its rounding
+    free = (projected > lower) & (projected < upper)
+    if free.any():
+        missing = (total - projected.sum()) / np.count_nonzero(free)
+        projected[free] = np.clip(projected[free] + missing, lower[free], upper[free])
+    return projected
