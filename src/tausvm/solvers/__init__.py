@@ -68,9 +68,11 @@ def solve(
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")
     name = choose_solver(problem) if solver == "auto" else solver
     options = options or SolverOptions()
-    if start is None:
-        return _SOLVERS[name](problem, options, None)
-    return _SOLVERS[name](problem, options, warm_start(problem, start))
+    first = None if start is None else warm_start(problem, start)
+    result = _SOLVERS[name](problem, options, first)
+    if solver == "auto" and name != "block" and result.status is Status.NUMERICAL_ERROR:
+        return solve_block(problem, options, (result.beta, result.fitted))
+    return result
 
 
 def warm_start(problem: Problem, old: SolverResult) -> tuple[Array, Array]:

@@ -23,7 +23,7 @@ from .active_set import interior_step, newton_step
 from .interior_point import TYPICAL_STEPS
 from .monitor import Monitor
 from .problem import Problem
-from .result import SolverOptions, SolverResult
+from .result import SolverOptions, SolverResult, Status
 from .working import Derivatives
 
 Array = NDArray[np.float64]
@@ -33,6 +33,8 @@ Index = NDArray[np.int64]
 INNER_TOLERANCE = 0.1
 #: steps a block may take per variable in it
 INNER_STEPS = 40
+#: blocks in a row without a single step after which a solve is given up
+MOST_IDLE = 5
 
 
 def solve_block(
@@ -63,6 +65,9 @@ def solve_block(
         enough = 0.5 * at.violation * options.tol / monitor.gap
         blocks.step(beta, gradient, at, enough)
         n_iter += 1
+        if blocks.idle > MOST_IDLE:
+            monitor.status = Status.NUMERICAL_ERROR
+            break
     return monitor.result(beta, n_iter)
 
 
@@ -75,6 +80,8 @@ class _Blocks:
         self.smallest = min(options.block_size, problem.n, problem.gram.capacity)
         self.smooth = not problem.terms.kink.any() and bool(np.isinf(problem.terms.upper).all())
         self.work = 0.0
+        #: blocks in a row in which no step gained enough
+        self.idle = 0
 
     def step(self, beta: Array, gradient: Array, at: Derivatives, enough: float) -> None:
         """One block, which changes β and gradient."""
@@ -84,7 +91,7 @@ class _Blocks:
             self.work = 0.0
             return
         size = min(size, gram.capacity)
-        tol = max(INNER_TOLERANCE * at.violation, enough)
+        tol = max(INNER_TOLERANCE * at.violation, enough) * 0.01**self.idle
         if size >= 0.5 * problem.n and gram.whole:
             everything = np.arange(problem.n)
             gram.require(everything)
@@ -121,6 +128,11 @@ class _Blocks:
         while left > 0 and state.run(rows, slots, None, tol, min(batch, left)):
             left -= batch
         self.work += cost * size * state.steps
+        if state.steps > 0:
+            self.idle = 0
+        else:  # much is violated but little to gain, as next to a bound: look closer, or solve
+            self.idle += 1
+            self.work = max(self.work, self.direct_cost(size))
 
     def direct_cost(self, size: int) -> float:
         """Nanoseconds, roughly, of a direct solve on ``size`` variables."""

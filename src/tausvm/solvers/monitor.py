@@ -59,6 +59,9 @@ class Monitor:
         self.gap = relative_gap(primal, dual)
         progress = Progress(n_iter, self.seconds, primal, dual)
         self.trace.append(progress)
+        if not np.isfinite(primal + dual):  # an unbounded dual: the kernel is not one
+            self.status = Status.NUMERICAL_ERROR
+            return True
         if exact:
             self.exact = certificate
             if self.gap <= options.tol:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -38,7 +39,9 @@ class Progress:
 
 
 def relative_gap(primal: float, dual: float) -> float:
-    """(primal − dual) / max(|primal|, |dual|), and 0 where both are 0."""
+    """(primal − dual) / max(|primal|, |dual|), 0 where both are 0 and ∞ where one is not finite."""
+    if not (math.isfinite(primal) and math.isfinite(dual)):
+        return math.inf
     scale = max(abs(primal), abs(dual))
     return max(primal - dual, 0.0) / scale if scale > 0 else 0.0
 
