@@ -158,6 +158,11 @@ class KernelMachine(BaseEstimator):
                     options = options.with_(time_limit=max(left, 0.0))
                 results[k] = solve(problem, self.solver, options, last)
                 last = None if order is None else results[k]
+                if not np.isfinite(results[k].dual_gap):
+                    raise ValueError(
+                        f"kernel must be positive semidefinite, got {self.kernel!r}, for which "
+                        "the dual problem of these data is unbounded"
+                    )
         self._keep(data, [results[k] for k in range(len(levels))])
         warn_unless_solved(type(self).__name__, list(results.values()), options, self.time_limit)
 
@@ -178,7 +183,13 @@ class KernelMachine(BaseEstimator):
         fits = 8 * n * n <= self.cache_size * 2**20
         double = (self.tol < TIGHT or n <= SMALL) and fits
         dtype = np.float64 if double else np.float32
-        return KernelGram(self._kernel, Points(X), self.cache_size, dtype)
+        gram = KernelGram(self._kernel, Points(X), self.cache_size, dtype)
+        if not gram.diagonal.min() >= 0:
+            raise ValueError(
+                f"kernel must be positive semidefinite, got {self.kernel!r}, for which a row of X "
+                f"has k(x, x) = {gram.diagonal.min():.3g}"
+            )
+        return gram
 
     def _gamma_value(self, data: TrainingSet) -> float:
         """γ as a number; "scale" counts a row of weight k as k rows."""
