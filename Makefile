@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__pycache__/*')
 
+# the tests' matrices are small: BLAS threads would only wait for each other
+export OPENBLAS_NUM_THREADS ?= 1
+
 .PHONY: demo test test-slow lint clean
 
 demo: $(VENV)/demo.stamp

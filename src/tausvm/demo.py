@@ -20,6 +20,7 @@ from sklearn.metrics import mean_pinball_loss
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
 from . import ExpectileSVR, QuantileSVR
 from .metrics import coverage, mean_expectile_loss
@@ -115,10 +116,16 @@ def draw(X: Array, y: Array, path: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables, write the picture, say where it is."""
+    """Print the tables, write the picture, say where it is; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tausvm.demo", description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("demo/fan.png"), help="the picture")
     output: Path = parser.parse_args(arguments).output
+    with threadpool_limits(1, user_api="blas"):  # small matrices: threads would only wait
+        return show(output)
+
+
+def show(output: Path) -> int:
+    """The demo itself."""
     X, y = load_diabetes(return_X_y=True, scaled=False)
     print(f"Diabetes: {len(y)} patients, {X.shape[1]} features; loss and coverage held out\n")
     for kind in kinds():
