@@ -61,7 +61,8 @@ def check_tau(tau: float) -> float:
 
 def excess(residual: Array, epsilon: float) -> Array:
     """sign(r)·max(|r| − ε, 0): what is left of a residual outside the ε-tube."""
-    return np.sign(residual) * np.maximum(np.abs(residual) - epsilon, 0.0)
+    # + 0.0 turns −0 into 0
+    return np.sign(residual) * np.maximum(np.abs(residual) - epsilon, 0.0) + 0.0
 
 
 def reciprocal_cost(cost: Array) -> Array:

@@ -1,0 +1,25 @@
+"""What all tests share: one BLAS thread, and hypothesis examples that do not change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
+
+settings.register_profile(
+    "tausvm",
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("tausvm")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_blas_thread() -> Iterator[None]:
+    """Small matrices are slower, and timings unsteady, with more."""
+    with threadpool_limits(1, user_api="blas"):
+        yield

@@ -1,0 +1,1 @@
+"""Slow, plain solvers that share no code with tausvm: what its answers are held against."""
