@@ -120,31 +120,34 @@ class KernelGram(Gram):
         if len(missing) == 0:
             return
         places = self._places(len(missing))
-        self._holder[places] = missing
-        self.slots[missing] = places
-        self._last_use[places] = self._clock
         step = self._chunk_rows(len(self))
         for start in range(0, len(missing), step):
             part = missing[start : start + step]
             where = places[start : start + step]
             self.kernel.fill(self.points.take(part), self.points, self.rows, where)
+            # only now: a fill that was interrupted holds no row
+            self._holder[where] = part
+            self.slots[part] = where
+            self._last_use[where] = self._clock
         self.rows_computed += len(missing)
 
     def _places(self, count: int) -> Index:
-        """Free places, then those used longest ago."""
+        """Free places, then those used longest ago; their rows are given up."""
+        in_use = self._last_use == self._clock
+        if count > self.capacity - np.count_nonzero(in_use):
+            raise ValueError(f"{count} rows do not fit a cache of {self.capacity} rows")
         fresh = min(count, self.capacity - self._filled)
         places = np.arange(self._filled, self._filled + fresh)
+        if fresh < count:
+            age = np.where(in_use, np.inf, self._last_use)
+            age[self._filled :] = np.inf
+            oldest = np.argsort(age, kind="stable")[: count - fresh]
+            given_up = self._holder[oldest]
+            self.slots[given_up[given_up >= 0]] = -1
+            self._holder[oldest] = -1
+            places = np.concatenate([places, oldest])
         self._filled += fresh
-        if fresh == count:
-            return places
-        settled = self._last_use.astype(np.float64)
-        settled[places] = np.inf
-        settled[self._last_use == self._clock] = np.inf
-        oldest = np.argsort(settled, kind="stable")[: count - fresh]
-        if not np.isfinite(settled[oldest]).all():
-            raise ValueError(f"{count} rows do not fit a cache of {self.capacity} rows")
-        self.slots[self._holder[oldest]] = -1
-        return np.concatenate([places, oldest])
+        return places
 
     def block(self, i: Index, j: Index) -> Array:
         columns = self.points.take(j)

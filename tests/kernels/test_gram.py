@@ -1,0 +1,198 @@
+"""Rows of Gram matrices: computed when needed, kept within the budget."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tausvm.kernels import Gram, KernelGram, Points, PrecomputedGram, make_kernel
+from tausvm.kernels.gram import CHUNK_BYTES
+
+N = 60
+X = np.random.default_rng(0).normal(size=(N, 3))
+MATRIX = make_kernel("rbf", 0.4).between(Points(X), Points(X))
+
+
+def megabytes(rows: int, dtype: type, n: int = N) -> float:
+    """A cache_size that holds exactly this many rows."""
+    return rows * n * np.dtype(dtype).itemsize / 2**20
+
+
+def small_gram(rows: int, dtype: type = np.float64) -> KernelGram:
+    return KernelGram(make_kernel("rbf", 0.4), Points(X), megabytes(rows, dtype), dtype)
+
+
+def check_rows_held(gram: Gram) -> None:
+    """Slots and rows tell the same story, and what is held is right."""
+    held = np.flatnonzero(gram.slots >= 0)
+    assert len(held) <= gram.capacity
+    assert len(np.unique(gram.slots[held])) == len(held)
+    tolerance = 1e-14 if gram.rows.dtype == np.float64 else 1e-6
+    np.testing.assert_allclose(gram.rows[gram.slots[held]], MATRIX[held], rtol=0, atol=tolerance)
+
+
+def grams() -> dict[str, Gram]:
+    return {
+        "whole": small_gram(N),
+        "whole float32": small_gram(N, np.float32),
+        "seven rows": small_gram(7),
+        "two rows float32": small_gram(2, np.float32),
+        "csr": KernelGram(make_kernel("rbf", 0.4), Points(sp.csr_matrix(X)), 1.0, np.float64),
+        "precomputed": PrecomputedGram(MATRIX),
+    }
+
+
+@pytest.mark.parametrize("kind", list(grams()))
+def test_products_blocks_and_sums(kind: str) -> None:
+    gram = grams()[kind]
+    rng = np.random.default_rng(1)
+    beta = np.where(rng.random(N) < 0.5, rng.normal(size=N), 0.0)
+    assert len(gram) == N
+    np.testing.assert_allclose(gram.diagonal, 1.0, atol=1e-15)
+    np.testing.assert_allclose(gram.product(beta), MATRIX @ beta, rtol=1e-12, atol=1e-13)
+    np.testing.assert_array_equal(gram.product(np.zeros(N)), np.zeros(N))
+    i, j = rng.permutation(N)[:9], rng.permutation(N)[:25]
+    block = gram.block(i, j)
+    assert block.dtype == np.float64
+    np.testing.assert_allclose(block, MATRIX[np.ix_(i, j)], atol=1e-14)
+    index = rng.permutation(N)[: min(gram.capacity, 30)]
+    held = gram.held_block(index)
+    assert held.dtype == gram.rows.dtype
+    np.testing.assert_allclose(held, MATRIX[np.ix_(index, index)], atol=1e-6)
+    support = np.flatnonzero(beta)
+    out = np.ones(N)
+    gram.add_rows(support, beta[support], out)
+    tolerance = 1e-12 if gram.rows.dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(out, 1.0 + MATRIX @ beta, atol=tolerance)
+    check_rows_held(gram)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 8, 11])
+def test_add_rows_of_every_length(count: int) -> None:
+    gram = small_gram(N)
+    index = np.arange(count)
+    delta = np.linspace(-1, 2, count)
+    out = np.zeros(N)
+    gram.add_rows(index, delta, out)
+    np.testing.assert_allclose(out, delta @ MATRIX[:count], atol=1e-14)
+
+
+def test_whole_matrix_is_computed_once() -> None:
+    gram = small_gram(N)
+    assert gram.whole
+    for _ in range(3):
+        gram.require(np.arange(N))
+        gram.require(np.array([5, 5, 7]))
+    assert gram.rows_computed == N
+    check_rows_held(gram)
+
+
+def test_least_recently_used_goes_first() -> None:
+    gram = small_gram(3)
+    assert gram.capacity == 3
+    assert not gram.whole
+    for row in (10, 11, 12):
+        gram.require(np.array([row]))
+    gram.require(np.array([10]))  # 11 is now the oldest
+    assert gram.rows_computed == 3
+    gram.require(np.array([13]))
+    assert sorted(np.flatnonzero(gram.slots >= 0)) == [10, 12, 13]
+    check_rows_held(gram)
+    gram.require(np.array([12, 14]))  # 10 goes: 12 is asked for at the same time
+    assert sorted(np.flatnonzero(gram.slots >= 0)) == [12, 13, 14]
+    assert gram.rows_computed == 5
+    check_rows_held(gram)
+
+
+def test_random_requests_on_a_small_cache() -> None:
+    rng = np.random.default_rng(2)
+    for capacity in (2, 5, 17):
+        gram = small_gram(capacity, np.float32)
+        assert gram.capacity == capacity
+        for _ in range(100):
+            wanted = rng.integers(0, N, size=rng.integers(1, capacity + 1))
+            gram.require(wanted)
+            assert (gram.slots[wanted] >= 0).all()
+        check_rows_held(gram)
+
+
+def test_a_pair_of_rows_always_fits() -> None:
+    gram = KernelGram(make_kernel("rbf", 0.4), Points(X), 1e-9)
+    assert gram.capacity == 2
+    gram.require(np.array([3, 50]))
+    check_rows_held(gram)
+
+
+def test_more_rows_than_the_cache_holds() -> None:
+    gram = small_gram(4)
+    with pytest.raises(ValueError, match="5 rows do not fit a cache of 4 rows"):
+        gram.require(np.arange(5))
+    gram.require(np.arange(2))
+    with pytest.raises(ValueError, match="3 rows do not fit a cache of 4 rows"):
+        gram.require(np.arange(5))
+    check_rows_held(gram)
+    gram.require(np.arange(10, 14))
+    check_rows_held(gram)
+
+
+def test_an_interrupted_fill_leaves_no_stale_row() -> None:
+    calls = 0
+
+    def sometimes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        if calls == 4:  # the first is for the diagonal
+            raise KeyboardInterrupt
+        return make_kernel("rbf", 0.4).between(Points(a), Points(b))
+
+    gram = KernelGram(make_kernel(sometimes, 0.0), Points(X), megabytes(2, np.float64), np.float64)
+    gram.require(np.array([0, 1]))
+    gram.require(np.array([2]))
+    with pytest.raises(KeyboardInterrupt):
+        gram.require(np.array([3]))
+    check_rows_held(gram)
+    for row in (3, 0, 2, 1):
+        gram.require(np.array([row]))
+        check_rows_held(gram)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_tiny(n: int) -> None:
+    gram = KernelGram(make_kernel("linear", 0.0), Points(X[:n]), 100.0)
+    assert gram.capacity == n
+    gram.require(np.arange(n))
+    np.testing.assert_allclose(gram.rows, X[:n] @ X[:n].T, rtol=1e-6)
+
+
+def test_precomputed_is_not_copied() -> None:
+    gram = PrecomputedGram(MATRIX)
+    assert np.shares_memory(gram.rows, MATRIX)
+    assert gram.whole
+    gram.require(np.arange(N))
+    np.testing.assert_array_equal(gram.slots, np.arange(N))
+    single = PrecomputedGram(MATRIX.astype(np.float32, order="F"))
+    assert single.rows.dtype == np.float64
+    np.testing.assert_allclose(single.rows, MATRIX, atol=1e-7)
+
+
+@pytest.mark.parametrize("n_features", [3, 40])
+def test_memory_stays_within_the_budget(n_features: int) -> None:
+    """No n×n array: rows within cache_size, working memory within a few chunks."""
+    n, cache_size = 6000, 8.0
+    points = Points(np.random.default_rng(0).normal(size=(n, n_features)))
+    beta = np.random.default_rng(1).normal(size=n)
+    tracemalloc.start()
+    try:
+        gram = KernelGram(make_kernel("rbf", 0.1), points, cache_size)
+        assert gram.rows.nbytes <= cache_size * 2**20
+        out = np.zeros(n)
+        gram.add_rows(np.arange(1500), beta[:1500], out)
+        product = gram.product(np.where(np.arange(n) < 1500, beta, 0.0))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_allclose(out, product, atol=1e-3)
+    assert peak <= cache_size * 2**20 + 3.5 * CHUNK_BYTES < 8 * n * n / 2

@@ -1,0 +1,140 @@
+"""Kernel values against scikit-learn's pairwise functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import pairwise
+
+from tausvm.kernels import KERNELS, Points, make_kernel
+
+GAMMA, DEGREE, COEF0 = 0.07, 3, 0.5
+NAMES = [name for name in KERNELS if name != "precomputed"]
+#: few features, the last with fused distances, the first without, many
+FEATURES = [1, 3, 24, 25, 70]
+
+
+def expected(name: str, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    match name:
+        case "linear":
+            return pairwise.linear_kernel(A, B)
+        case "poly":
+            return pairwise.polynomial_kernel(A, B, degree=DEGREE, gamma=GAMMA, coef0=COEF0)
+        case "sigmoid":
+            return pairwise.sigmoid_kernel(A, B, gamma=GAMMA, coef0=COEF0)
+        case "rbf":
+            return pairwise.rbf_kernel(A, B, gamma=GAMMA)
+    return pairwise.laplacian_kernel(A, B, gamma=GAMMA)
+
+
+def data(n_features: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(n_features)
+    A, B = rng.normal(size=(17, n_features)), rng.normal(size=(75, n_features))
+    A[rng.random(A.shape) < 0.3] = 0.0
+    B[rng.random(B.shape) < 0.3] = 0.0
+    B[3] = A[5]  # distance 0
+    B[4] = 0.0
+    return A, B
+
+
+def points(X: np.ndarray, storage: str) -> Points:
+    if storage == "dense":
+        return Points(X)
+    return Points(sp.csr_matrix(X) if storage == "csr_matrix" else sp.csr_array(X))
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr_matrix", "csr_array"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n_features", FEATURES)
+@pytest.mark.parametrize("name", NAMES)
+def test_between(name: str, n_features: int, dtype: type, storage: str) -> None:
+    A, B = data(n_features)
+    kernel = make_kernel(name, GAMMA, DEGREE, COEF0)
+    values = kernel.between(points(A, storage), points(B, storage), dtype)
+    assert values.dtype == dtype
+    wanted = expected(name, A, B)
+    tolerance = 1e-12 if dtype is np.float64 else 1e-5
+    np.testing.assert_allclose(values, wanted, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr_matrix", "csr_array"])
+@pytest.mark.parametrize("n_features", FEATURES)
+@pytest.mark.parametrize("name", NAMES)
+def test_diagonal_and_product(name: str, n_features: int, storage: str) -> None:
+    A, B = data(n_features)
+    kernel = make_kernel(name, GAMMA, DEGREE, COEF0)
+    a, b = points(A, storage), points(B, storage)
+    np.testing.assert_allclose(kernel.diagonal(a), np.diagonal(expected(name, A, A)), rtol=1e-12)
+    beta = np.random.default_rng(0).normal(size=len(A))
+    product = kernel.product(a, b, beta)
+    assert product.dtype == np.float64
+    np.testing.assert_allclose(product, beta @ expected(name, A, B), rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n_features", [3, 40])
+@pytest.mark.parametrize("name", NAMES)
+def test_fill_writes_only_its_places(name: str, n_features: int, dtype: type) -> None:
+    A, B = data(n_features)
+    kernel = make_kernel(name, GAMMA, DEGREE, COEF0)
+    out = np.full((20, len(B)), 7.0, dtype=dtype)
+    places = np.array([4, 0, 19])
+    kernel.fill(Points(A[:3]), Points(B), out, places)
+    np.testing.assert_array_equal(out[places], kernel.between(Points(A[:3]), Points(B), dtype))
+    assert (np.delete(out, places, axis=0) == 7.0).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_exponential_to_the_last_digits(dtype: type) -> None:
+    """The core's own exp, over its whole range and past it, on every length of the tail."""
+    exponent = np.concatenate([np.linspace(0, 3, 500), np.linspace(3, 900, 2001)])
+    exponent = exponent.astype(dtype).astype(np.float64)
+    kernel = make_kernel("laplacian", 1.0)
+    zero, there = Points(np.zeros((1, 1))), Points(exponent[:, None])
+    values = kernel.between(zero, there, dtype)[0].astype(np.float64)
+    wanted = np.exp(-exponent)
+    normal = wanted > 1e-307 if dtype is np.float64 else wanted > 2e-38
+    error = np.abs(values - wanted)[normal] / wanted[normal]
+    assert error.max() <= 3 * np.finfo(dtype).eps
+    assert values[0] == 1.0
+    assert (values[~normal] <= np.finfo(dtype).tiny * 4).all()
+    for n in range(1, 70):
+        part = kernel.between(zero, Points(exponent[:n, None]), dtype)[0]
+        np.testing.assert_allclose(part, values[:n], rtol=3 * np.finfo(dtype).eps)
+
+
+def test_near_points_far_from_the_origin() -> None:
+    """Distances by differences do not cancel."""
+    X = 1e6 + np.random.default_rng(0).integers(0, 100, size=(30, 4)) / 64
+    values = make_kernel("rbf", 0.5).between(Points(X), Points(X))
+    differences = X[:, None] - X
+    np.testing.assert_allclose(values, np.exp(-0.5 * (differences**2).sum(axis=2)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr_matrix"])
+def test_callable(storage: str) -> None:
+    A, B = data(3)
+    kernel = make_kernel(lambda a, b: a @ b.T + 1.0 if storage == "dense" else a @ b.T, 0.0)
+    a, b = points(A, storage), points(B, storage)
+    wanted = A @ B.T + (1.0 if storage == "dense" else 0.0)
+    np.testing.assert_allclose(kernel.between(a, b), wanted, atol=1e-12)
+    assert kernel.between(a, b, np.float32).dtype == np.float32
+    own = A @ A.T + (1.0 if storage == "dense" else 0.0)
+    np.testing.assert_allclose(kernel.diagonal(a), np.diagonal(own), atol=1e-12)
+    many = Points(np.random.default_rng(1).normal(size=(150, 3)))  # more than one step
+    np.testing.assert_allclose(
+        make_kernel(lambda a, b: a @ b.T, 0.0).diagonal(many), (many.X**2).sum(axis=1)
+    )
+
+
+def test_callable_of_a_wrong_shape() -> None:
+    kernel = make_kernel(lambda a, b: np.zeros((len(a), 1)), 0.0)
+    a = Points(np.zeros((4, 2)))
+    with pytest.raises(ValueError, match=r"kernel: the callable returned shape \(4, 1\)"):
+        kernel.between(a, a)
+
+
+def test_unknown_kernel() -> None:
+    with pytest.raises(ValueError, match=r"kernel must be one of linear, poly, .* got 'cubic'"):
+        make_kernel("cubic", 1.0)
