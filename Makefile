@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check
+# no byte code for whole packages: it takes longer than compiling what is imported of them
+PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
 SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__pycache__/*')
 
 # the tests' matrices are small: BLAS threads would only wait for each other
@@ -36,17 +37,17 @@ $(VENV)/build.stamp: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb")); \
 		print(*project["build-system"]["requires"], "ninja", sep="\n")' > $(VENV)/build.txt
-	$(PIP) install --quiet -r $(VENV)/build.txt
+	$(PIP_INSTALL) -r $(VENV)/build.txt
 	touch $@
 
-INSTALL = PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --quiet --no-build-isolation \
+BUILD_AND_INSTALL = PATH="$(abspath $(BIN)):$$PATH" $(PIP_INSTALL) --no-build-isolation \
 	-Cbuild-dir=$(VENV)/build
 
 $(VENV)/demo.stamp: $(VENV)/build.stamp $(SOURCES)
-	$(INSTALL) '.[plot]'
+	$(BUILD_AND_INSTALL) '.[plot]'
 	touch $@
 
 # what the tests need includes what the demo needs
 $(VENV)/test.stamp: $(VENV)/build.stamp $(SOURCES)
-	$(INSTALL) '.[plot,test]'
+	$(BUILD_AND_INSTALL) '.[plot,test]'
 	touch $(VENV)/demo.stamp $@
