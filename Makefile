@@ -26,7 +26,7 @@ lint: $(VENV)/test.stamp
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -type d -name __pycache__ -exec rm -rf {} +
 
 # The build's own requirements go into .venv too: no second copy of them is fetched for an
