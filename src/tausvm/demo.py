@@ -72,7 +72,7 @@ def kinds() -> tuple[Kind, Kind]:
         Kind(
             "expectiles",
             "asymmetric squared",
-            "distances above weigh τ, below 1 − τ",
+            "squared distances above weigh τ, below 1 − τ",
             "mean",
             ExpectileSVR(tau=TAUS, C=3.0, gamma=0.03, tol=TOL),
             ExpectileSVR(tau=TAUS, C=3.0, gamma=0.01, tol=TOL),
@@ -108,7 +108,7 @@ def draw(X: Array, y: Array, path: Path) -> None:
             model, bmi, y, ax=ax, feature_name="body mass index (kg/m²)"
         )
         fan.labels_[TAUS.index(0.5)].set_text(kind.middle)
-        ax.set_title(f"{kind.name.capitalize()}: {kind.meaning}", loc="left")
+        ax.set_title(f"{kind.name.capitalize()}: {kind.meaning}", loc="left", fontsize=11)
     axes[0].set_ylabel("progression after one year (score)")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
