@@ -196,3 +196,10 @@ def test_memory_stays_within_the_budget(n_features: int) -> None:
         tracemalloc.stop()
     np.testing.assert_allclose(out, product, atol=1e-3)
     assert peak <= cache_size * 2**20 + 3.5 * CHUNK_BYTES < 8 * n * n / 2
+
+
+def test_diagonal_of_a_single_read_only_point_is_writable() -> None:
+    """The cores take it as a plain array; a view of a 1×1 matrix would be read-only."""
+    matrix = np.ones((1, 1))
+    matrix.flags.writeable = False
+    assert PrecomputedGram(matrix).diagonal.flags.writeable

@@ -174,7 +174,7 @@ class PrecomputedGram(Gram):
     def __init__(self, matrix: Array) -> None:
         self.rows = np.ascontiguousarray(matrix, dtype=np.float64)
         self.slots = np.arange(len(matrix), dtype=np.int64)
-        self.diagonal = np.ascontiguousarray(np.diagonal(self.rows))
+        self.diagonal = np.diagonal(self.rows).copy()
 
     def require(self, index: Index) -> None:
         pass
