@@ -24,8 +24,8 @@ from ..reference.smo_note import (
 from .cases import random_case
 
 C, EPSILON = 1.0, 0.25
-#: eighths, so that sums and comparisons are exact
-BETAS = np.arange(-8, 9) / 8.0
+#: quarters, so that sums and comparisons are exact
+BETAS = np.arange(-4, 5) / 4.0
 #: with η and ε these reach every row; multiples of ε are the rows' own borders
 DIFFERENCES = np.array([-9, -4, -1.125, -0.5, -0.375, -0.125, 0, 0.125, 0.375, 0.5, 1.125, 4, 9])
 
@@ -83,7 +83,7 @@ def test_pair_step_is_the_tables() -> None:
 
 def test_tables_are_right() -> None:
     """The reference itself: no point of a fine grid on the line is better than the row's."""
-    for beta_i, beta_j, difference, eta in every_pair()[::7]:
+    for beta_i, beta_j, difference, eta in every_pair()[::5]:
         F = (difference, 0.0)
         new, row = table_step(beta_i, beta_j, *F, eta, C, EPSILON)
         gamma = beta_i + beta_j
@@ -94,7 +94,7 @@ def test_tables_are_right() -> None:
 
 def test_pair_step_at_epsilon_zero() -> None:
     terms = EpsilonInsensitive(0.0).dual_terms(np.zeros(2), np.full(2, C))
-    for beta_i, beta_j, difference, eta in every_pair()[::3]:
+    for beta_i, beta_j, difference, eta in every_pair():
         expected, _ = table_step(beta_i, beta_j, difference, 0.0, eta, C, 0.0)
         after = core_step((beta_i, beta_j), (difference, 0.0), matrix_with(eta), terms)
         if eta > 0:
