@@ -1,0 +1,217 @@
+"""Bad input ends in a ValueError that names the parameter and what it got, before any work."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import tausvm.estimators.machine as machine
+from tausvm import SVR, ExpectileSVR, QuantileSVR, TauSVC
+
+from .data import ESTIMATORS, REGRESSORS, targets, wave
+
+X, Y = wave(20)
+
+EVERYWHERE = [
+    ("C", 0),
+    ("C", -1.0),
+    ("C", np.nan),
+    ("C", np.inf),
+    ("C", "1"),
+    ("C", True),
+    ("kernel", "rfb"),
+    ("kernel", 3),
+    ("gamma", 0.0),
+    ("gamma", -0.5),
+    ("gamma", "scales"),
+    ("gamma", None),
+    ("degree", -1),
+    ("degree", 2.5),
+    ("coef0", np.nan),
+    ("tol", 0.0),
+    ("tol", -1e-3),
+    ("tol", "small"),
+    ("cache_size", 0),
+    ("max_iter", -2),
+    ("max_iter", 1.5),
+    ("time_limit", 0),
+    ("time_limit", -3.0),
+    ("solver", "libsvm"),
+    ("solver", None),
+    ("fit_intercept", "yes"),
+    ("shrinking", None),
+    ("verbose", "loud"),
+]
+OF_REGRESSORS = [
+    ("epsilon", -0.1),
+    ("epsilon", np.nan),
+    ("epsilon", "0.1"),
+    ("epsilon", None),
+    ("clip", 0.0),
+    ("clip", -1.0),
+    ("clip", "max"),
+    ("clip", np.inf),
+]
+OF_LEVELS = [
+    ("tau", 0.0),
+    ("tau", 1.0),
+    ("tau", -0.5),
+    ("tau", 1.5),
+    ("tau", np.nan),
+    ("tau", "half"),
+    ("tau", None),
+]
+TABLE = [
+    *((estimator, *row) for estimator in ESTIMATORS for row in EVERYWHERE),
+    *((estimator, *row) for estimator in REGRESSORS for row in OF_REGRESSORS),
+    *((estimator, *row) for estimator in (QuantileSVR, ExpectileSVR, TauSVC) for row in OF_LEVELS),
+    (SVR, "loss", "hinge"),
+    (SVR, "loss", None),
+]
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+    """Fail where a solve or a kernel value is asked for."""
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("work before the checks were done")
+
+    monkeypatch.setattr(machine, "solve", refuse)
+    monkeypatch.setattr(machine, "KernelGram", refuse)
+
+
+@pytest.mark.parametrize(("estimator", "name", "value"), TABLE)
+def test_parameters(estimator, name, value, no_work):
+    with pytest.raises(ValueError) as caught:
+        estimator(**{name: value}).fit(X, targets(estimator, Y))
+    message = str(caught.value)
+    assert message.startswith(name)
+    assert repr(value) in message
+
+
+@pytest.mark.parametrize("tau", [[], [[0.1, 0.2]], [0.1, 1.0], [0.1, "0.5"]])
+def test_lists_of_levels(tau, no_work):
+    for estimator in (QuantileSVR, ExpectileSVR):
+        with pytest.raises(ValueError, match=r"^tau must"):
+            estimator(tau=tau).fit(X, Y)
+
+
+def test_one_level_only_for_classes(no_work):
+    with pytest.raises(ValueError, match=r"^tau must"):
+        TauSVC(tau=[0.2, 0.8]).fit(X, Y > 0)
+
+
+BAD_WEIGHTS = [
+    (np.ones(19), r"sample_weight must be of shape \(20,\).*got \(19,\)"),
+    (np.ones((20, 1)), r"sample_weight must be of shape \(20,\).*got \(20, 1\)"),
+    (2.0, r"sample_weight must be of shape \(20,\).*got \(\)"),
+    (np.r_[-1.5, np.ones(19)], r"sample_weight must be non-negative, got -1.5"),
+    (np.zeros(20), "sample_weight must have a weight above zero, got 20 zeros"),
+    (np.r_[np.nan, np.ones(19)], "sample_weight contains NaN"),
+    (np.r_[np.inf, np.ones(19)], "sample_weight contains infinity"),
+    (np.r_[1.0, np.zeros(19)], "sample_weight must be positive for 2 samples.*got 1 sample of 20"),
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(("weight", "message"), BAD_WEIGHTS)
+def test_weights(estimator, weight, message, no_work):
+    with pytest.raises(ValueError, match=message):
+        estimator().fit(X, targets(estimator, Y), weight)
+
+
+def with_entry(value):
+    changed = X.copy()
+    changed[3, 1] = value
+    return changed
+
+
+BAD_DATA = [
+    (with_entry(np.nan), Y, "Input X contains NaN"),
+    (with_entry(np.inf), Y, "Input X contains infinity"),
+    (sp.csr_matrix(with_entry(np.nan)), Y, "Input X contains NaN"),
+    (X[:0], Y[:0], "0 sample"),
+    (X[:, :0], Y, "0 feature"),
+    (X[:1], Y[:1], "1 sample"),
+    (X, Y[:-1], r"inconsistent numbers of samples: \[20, 19\]"),
+    (X[:, 0], Y, "Expected 2D array, got 1D array"),
+    (X, np.c_[Y, Y], r"y should be a 1d array, got an array of shape \(20, 2\)"),
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(("X_", "y_", "message"), BAD_DATA)
+def test_data(estimator, X_, y_, message, no_work):
+    y_ = y_ > 0 if estimator is TauSVC else y_
+    with pytest.raises(ValueError, match=message):
+        estimator().fit(X_, y_)
+
+
+@pytest.mark.parametrize("estimator", REGRESSORS)
+def test_bad_targets(estimator, no_work):
+    for value, message in ((np.nan, "Input y contains NaN"), (np.inf, "Input y contains infinity")):
+        y = Y.copy()
+        y[2] = value
+        with pytest.raises(ValueError, match=message):
+            estimator().fit(X, y)
+    with pytest.raises(ValueError, match="clip must be at least the largest"):
+        estimator(clip=0.01).fit(X, Y)
+
+
+def test_one_class(no_work):
+    with pytest.raises(ValueError, match=r"y must hold at least two classes, got one class.*'a'"):
+        TauSVC().fit(X, np.full(20, "a"))
+    labels = np.array(["a"] * 10 + ["b"] * 10)
+    with pytest.raises(ValueError, match="one class"):
+        TauSVC().fit(X, labels, np.r_[np.ones(10), np.zeros(10)])
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        TauSVC().fit(X, Y)
+
+
+INDEFINITE = np.eye(20)
+INDEFINITE[0, 1] = INDEFINITE[1, 0] = 2.0
+NEGATIVE = np.diag(np.r_[-3.0, np.ones(19)])
+SKEW = np.eye(20)
+SKEW[0, 1] = 0.5
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(
+    ("K", "message"),
+    [
+        (np.ones((20, 7)), r"kernel='precomputed' needs a square X in fit, got shape \(20, 7\)"),
+        (SKEW, "kernel='precomputed' needs a symmetric X, got entries that differ by 0.5"),
+        (INDEFINITE, "kernel='precomputed' .* semidefinite X, got .* smallest eigenvalue is -1"),
+        (NEGATIVE, r"kernel='precomputed' .* semidefinite X, got -3 on its diagonal \(row 0\)"),
+    ],
+)
+def test_gram_matrices(estimator, K, message, no_work):
+    with pytest.raises(ValueError, match=message):
+        estimator(kernel="precomputed").fit(K, targets(estimator, Y))
+
+
+def test_kernels_that_are_none():
+    with pytest.raises(ValueError, match=r"kernel must be positive semidefinite, got 'sigmoid'"):
+        SVR(kernel="sigmoid", coef0=-1.0).fit(X, Y)
+    with pytest.raises(ValueError, match=r"kernel: the callable returned shape \(\d+,\)"):
+        SVR(kernel=lambda a, b: np.ones(len(a))).fit(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_unbounded_dual():
+    with pytest.raises(ValueError, match=r"kernel must be positive semidefinite.*unbounded"):
+        ExpectileSVR(kernel="sigmoid", gamma=5.0, C=100.0).fit(*wave(60, 3))
+
+
+def test_solver_that_does_not_serve_the_loss():
+    with pytest.raises(ValueError, match="solver='newton' serves squared losses"):
+        SVR(solver="newton").fit(X, Y)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_prediction(estimator):
+    model = estimator().fit(X, targets(estimator, Y))
+    with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 2"):
+        model.predict(np.ones((4, 3)))
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        model.predict(with_entry(np.nan))
