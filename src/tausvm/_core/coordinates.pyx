@@ -21,6 +21,12 @@ cdef extern from "loops.h" nogil:
                           const float*, const float*, double, double, long, long, long*, double*)
     void update_gains_f64(double*, const double*, const double*, long, const double*,
                           const double*, const double*, double, double, long, long, long*, double*)
+    void update_box_gains_f32(double*, const double*, long, const double*, const double*,
+                              const float*, const float*, double, double, long, long, long*,
+                              double*)
+    void update_box_gains_f64(double*, const double*, long, const double*, const double*,
+                              const double*, const double*, double, double, long, long, long*,
+                              double*)
 
 ctypedef fused real:
     float
@@ -67,6 +73,8 @@ cdef class CoordinateState:
 
     cdef double[::1] beta, gradient, diagonal
     cdef double[:, ::1] terms
+    cdef double[:, ::1] room
+    cdef bint box
     cdef int64_t[:, ::1] nearest
     cdef int working_set
     cdef long last_i, last_j
@@ -80,6 +88,8 @@ cdef class CoordinateState:
         self.gradient = gradient
         self.terms = _table(np.asarray(terms), np.asarray(diagonal))
         self.diagonal = diagonal
+        self.box = not np.any(np.asarray(terms)[2:])
+        self.room = np.asarray(terms)[:2] - np.asarray(beta)
         self.working_set = working_set if m > 1 else 1
         self.nearest = np.full((m if self.working_set == 3 else 0,
                                 min(neighbours, max(m - 1, 1))), -1, dtype=np.int64)
@@ -114,7 +124,7 @@ cdef class CoordinateState:
         cdef double a, b, r_i, r_j, det, b_i, b_j, value, edge
         cdef int case, sign_i, sign_j
         cdef Pair best
-        for case in range(4):
+        for case in range(3 if self.box else 0, 4):
             sign_i = 1 if case & 1 else -1
             sign_j = 1 if case & 2 else -1
             a = self.diagonal[i] + self.terms[4 if sign_i > 0 else 3, i]
@@ -126,7 +136,7 @@ cdef class CoordinateState:
             r_j = c_j - sign_j * self.terms[2, j]
             b_i = (b * r_i - k_ij * r_j) / det
             b_j = (a * r_j - k_ij * r_i) / det
-            if (sign_i * b_i >= 0 and sign_j * b_j >= 0
+            if ((self.box or (sign_i * b_i >= 0 and sign_j * b_j >= 0))
                     and self.terms[0, i] <= b_i <= self.terms[1, i]
                     and self.terms[0, j] <= b_j <= self.terms[1, j]):
                 best.beta_i = b_i
@@ -182,6 +192,35 @@ cdef class CoordinateState:
                 p -= 1
             self.nearest[i, p] = k
 
+    cdef void gains(self, const real* row_i, const real* row_j, double step_i, double step_j,
+                    long* first, double* gain_i, long* second, double* gain_j) noexcept nogil:
+        """Move the gradient and find the best variable, or the best of each half."""
+        cdef Py_ssize_t part, m = self.beta.shape[0], begin = 0
+        cdef Py_ssize_t end = m if self.working_set == 1 else m // 2
+        cdef long* index = first
+        cdef double* gain = gain_i
+        for part in range(1 if self.working_set == 1 else 2):
+            if part == 1:
+                begin, end = end, m
+                index, gain = second, gain_j
+            if self.box:
+                if real is float:
+                    update_box_gains_f32(&self.gradient[0], &self.room[0, 0], m,
+                                         &self.diagonal[0], &self.terms[6, 0], row_i, row_j,
+                                         step_i, step_j, begin, end, index, gain)
+                else:
+                    update_box_gains_f64(&self.gradient[0], &self.room[0, 0], m,
+                                         &self.diagonal[0], &self.terms[6, 0], row_i, row_j,
+                                         step_i, step_j, begin, end, index, gain)
+            elif real is float:
+                update_gains_f32(&self.gradient[0], &self.beta[0], &self.terms[0, 0], m,
+                                 &self.diagonal[0], row_i, row_j, step_i, step_j, begin, end,
+                                 index, gain)
+            else:
+                update_gains_f64(&self.gradient[0], &self.beta[0], &self.terms[0, 0], m,
+                                 &self.diagonal[0], row_i, row_j, step_i, step_j, begin, end,
+                                 index, gain)
+
     def run(self, const real[:, :] rows, const int64_t[::1] slots, const int64_t[::1] gather,
             double tol, long max_steps):
         """Up to ``max_steps`` steps; returns OPTIMAL, STEPS_DONE or NEED_ROW (see PairState)."""
@@ -206,13 +245,8 @@ cdef class CoordinateState:
         self.needed = -1
         with nogil:
             # a zero step along the diagonal selects without moving anything
-            update_gains_f64(&self.gradient[0], &self.beta[0], &self.terms[0, 0], m,
-                             &self.diagonal[0], &self.diagonal[0], &self.diagonal[0], 0.0, 0.0,
-                             0, m if kind == 1 else half, &first, &gain_i)
-            if kind != 1:
-                update_gains_f64(&self.gradient[0], &self.beta[0], &self.terms[0, 0], m,
-                                 &self.diagonal[0], &self.diagonal[0], &self.diagonal[0], 0.0,
-                                 0.0, half, m, &second, &gain_j)
+            self.gains(<const double*>&self.diagonal[0], &self.diagonal[0], 0.0, 0.0, &first,
+                       &gain_i, &second, &gain_j)
             while True:
                 i = first
                 top_gain = gain_i
@@ -302,21 +336,11 @@ cdef class CoordinateState:
                     self.last_i = i
                     self.last_j = j
                 done += 1
-                if real is float:
-                    update_gains_f32(&self.gradient[0], &self.beta[0], &self.terms[0, 0], m,
-                                     &self.diagonal[0], row_i, row_j, step_i, step_j,
-                                     0, m if kind == 1 else half, &first, &gain_i)
-                    if kind != 1:
-                        update_gains_f32(&self.gradient[0], &self.beta[0], &self.terms[0, 0], m,
-                                         &self.diagonal[0], row_i, row_j, step_i, step_j,
-                                         half, m, &second, &gain_j)
-                else:
-                    update_gains_f64(&self.gradient[0], &self.beta[0], &self.terms[0, 0], m,
-                                     &self.diagonal[0], row_i, row_j, step_i, step_j,
-                                     0, m if kind == 1 else half, &first, &gain_i)
-                    if kind != 1:
-                        update_gains_f64(&self.gradient[0], &self.beta[0], &self.terms[0, 0], m,
-                                         &self.diagonal[0], row_i, row_j, step_i, step_j,
-                                         half, m, &second, &gain_j)
+                self.room[0, i] = self.terms[0, i] - self.beta[i]
+                self.room[1, i] = self.terms[1, i] - self.beta[i]
+                if kind != 1:
+                    self.room[0, j] = self.terms[0, j] - self.beta[j]
+                    self.room[1, j] = self.terms[1, j] - self.beta[j]
+                self.gains(row_i, row_j, step_i, step_j, &first, &gain_i, &second, &gain_j)
         self.steps += done
         return status

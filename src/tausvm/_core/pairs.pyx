@@ -157,7 +157,7 @@ cdef class PairState:
         cdef const real* row_i
         cdef const real* row_j
         cdef Py_ssize_t i, j, k
-        cdef double up_i = 0, down = 0, slope, eta, step
+        cdef double up_i = 0, down = 0, slope, eta, step, kept
         cdef long done = 0
         cdef int status = 1
         cdef double floor_ = 1e-12
@@ -181,6 +181,9 @@ cdef class PairState:
                     row_i = &scratch[0, 0]
                 else:
                     row_i = &rows[slots[i], 0]
+                # i is no partner of its own, whatever rounding makes of up − down
+                kept = self.slope_down[i]
+                self.slope_down[i] = -INFINITY
                 if real is float:
                     j = second_index_f32(&self.gradient[0], &self.slope_down[0],
                                          &self.curvature_down[0], row_i, up_i,
@@ -193,6 +196,7 @@ cdef class PairState:
                                          self.diagonal[i] + self.terms[4 if self.beta[i] >= 0
                                                                        else 3, i],
                                          floor_, m, &down)
+                self.slope_down[i] = kept
                 self.violation = up_i - down
                 self.up = up_i
                 self.down = down

@@ -4,8 +4,9 @@
 ``block``               unsettled variables on a small matrix, direct solves at the end
 ``smo``                 the papers' sequential minimal optimisation
 ``interior_point``      twenty factorisations of the whole matrix
-``newton``              a few factorisations, for squared losses with ε = 0
-``auto``                ``interior_point`` for few samples, else ``block``
+``newton``              a few linear systems, for squared losses
+``auto``                ``newton`` for squared losses with ε = 0, ``interior_point`` for few
+                        samples, else ``block``
 ======================  =====================================================
 """
 
@@ -17,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .block import solve_block
-from .direct import solve_interior_point, solve_newton
+from .direct import solve_interior_point
+from .newton import serves, solve_newton
 from .problem import Certificate, Problem
 from .result import Progress, SolverOptions, SolverResult, Status
 from .smo import WORKING_SETS, solve_smo
@@ -42,6 +44,8 @@ FEW_SAMPLES = 300
 
 def choose_solver(problem: Problem) -> str:
     """What ``auto`` means for this problem."""
+    if serves(problem) and not problem.terms.kink.any():
+        return "newton"
     return "interior_point" if problem.n <= FEW_SAMPLES else "block"
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..losses.terms import DualTerms
+from .cores import core_on
 from .interior_point import interior_point
 from .linalg import LinAlgError, cholesky, cholesky_solve
 from .onedim import project_onto_sum
@@ -27,6 +28,8 @@ Index = NDArray[np.int64]
 
 #: Newton steps after an interior-point solve, while variables still reach a bound or a kink
 POLISHING_STEPS = 4
+#: core steps per variable before them
+SETTLING_STEPS = 4
 
 
 def newton_step(problem: Problem, beta: Array, gradient: Array, free: Index) -> float:
@@ -68,6 +71,7 @@ def interior_step(problem: Problem, beta: Array, gradient: Array, work: Index, t
     target = interior_point(K, linear, terms, total, tol)
     if total is not None:
         target = _restore_sum(terms, target, total)
+    _settle(problem, work, K, linear, target)
     decrease = move_towards(problem, beta, gradient, work, target)
     inside = Derivatives.at(problem, beta, gradient).inside
     for _ in range(POLISHING_STEPS):
@@ -76,6 +80,17 @@ def interior_step(problem: Problem, beta: Array, gradient: Array, work: Index, t
         if np.array_equal(before, inside):
             break
     return decrease
+
+
+def _settle(problem: Problem, work: Index, K: Array, linear: Array, beta: Array) -> None:
+    """Core steps on the interior-point solution, in place.
+
+    They put a variable on the right side of a bound or a kink where the interior point
+    could not tell; Newton's step then has the right pattern.
+    """
+    gradient = K @ beta - linear
+    core = core_on(problem, work, beta, gradient)
+    core.run(K, np.arange(len(work)), None, 0.0, SETTLING_STEPS * len(work))
 
 
 def _restore_sum(terms: DualTerms, target: Array, total: float) -> Array:
@@ -146,17 +161,25 @@ def _line_minimum(
     interpolation inside the last stretch.
     """
     terms = problem.terms.take(index)
-    linear = float(gradient @ step)
     quadratic = float(step @ change)
+    sign = np.where(start != 0, np.sign(start), np.sign(step))
+    ridge = np.where(sign > 0, terms.ridge_plus, terms.ridge_minus)
+    other = np.where(sign > 0, terms.ridge_minus, terms.ridge_plus)
 
     def slope(t: float) -> float:
         at = start + t * step
-        sign = np.where(at != 0, np.sign(at), np.sign(step))
-        ridge = np.where(sign > 0, terms.ridge_plus, terms.ridge_minus)
-        return linear + t * quadratic + float((terms.kink * sign + ridge * at) @ step)
+        side = np.where(at != 0, np.sign(at), np.sign(step))
+        bend = np.where(side > 0, terms.ridge_plus, terms.ridge_minus)
+        return t * quadratic + float((gradient + terms.kink * side + bend * at) @ step)
 
-    def value(t: float) -> float:
-        return t * linear + 0.5 * t * t * quadratic + float(terms.value(start + t * step).sum())
+    def gain(t: float) -> float:
+        """What the dual falls by: each sample's terms cancel before they are summed."""
+        moved = t * step
+        at = start + moved
+        rise = moved * (gradient + terms.kink * sign + ridge * (start + 0.5 * moved))
+        beyond = np.where(sign * at < 0, at, 0.0)
+        rise += 2 * terms.kink * np.abs(beyond) + 0.5 * (other - ridge) * beyond**2
+        return -(float(rise.sum()) + 0.5 * t * t * quadratic)
 
     length = 1.0
     if slope(1.0) > 0:
@@ -171,7 +194,6 @@ def _line_minimum(
                 return 0.0, 0.0
         a, b = slope(low), slope(high)
         length = low + (high - low) * (-a / (b - a)) if a < 0 < b else low
-    full, part = value(1.0), value(length)
-    if full <= part:
-        length, part = 1.0, full
-    return length, value(0.0) - part
+    if gain(1.0) >= gain(length):
+        length = 1.0
+    return length, gain(length)

@@ -9,7 +9,7 @@
 
 Plain SMO reads two rows of n numbers a step; here a step reads two rows of |W| numbers that
 lie together, and the n-vector is touched once a block. Where many tiny steps would be left
-on a settled set, the interior-point method (Newton's for the squared losses) ends it.
+on a settled set, the interior-point method ends it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.coordinates import SINGLE, CoordinateState
-from .._core.pairs import PairState
-from .active_set import interior_step, newton_step
+from .active_set import interior_step
+from .cores import Core, core_on
 from .interior_point import TYPICAL_STEPS
 from .monitor import Monitor
 from .problem import Problem
@@ -31,8 +30,12 @@ Index = NDArray[np.int64]
 
 #: what a block's own violation is lowered to, against the violation before it
 INNER_TOLERANCE = 0.1
-#: steps a block may take per variable in it
+#: steps a block may take per variable in it; fewer on all variables, where nothing has to be
+#: gathered and the gap can be looked at again
 INNER_STEPS = 40
+WHOLE_STEPS = 1
+#: nanoseconds of a block beside its steps
+BLOCK_OVERHEAD = 2e5
 #: blocks in a row without a single step after which a solve is given up
 MOST_IDLE = 5
 
@@ -62,7 +65,7 @@ def solve_block(
         if monitor.exact is not None:  # the gradient was replaced by the exact one
             at = Derivatives.at(problem, beta, gradient)
         # the gap falls about as the violation does: no need to go far below what is asked
-        enough = 0.5 * at.violation * options.tol / monitor.gap
+        enough = min(0.5 * options.tol / monitor.gap, 0.5)
         blocks.step(beta, gradient, at, enough)
         n_iter += 1
         if blocks.idle > MOST_IDLE:
@@ -78,8 +81,8 @@ class _Blocks:
         self.problem = problem
         self.options = options
         self.smallest = min(options.block_size, problem.n, problem.gram.capacity)
-        self.smooth = not problem.terms.kink.any() and bool(np.isinf(problem.terms.upper).all())
         self.work = 0.0
+        self.whole_state: Core | None = None
         #: blocks in a row in which no step gained enough
         self.idle = 0
 
@@ -89,46 +92,59 @@ class _Blocks:
         size = max(self.smallest, int(1.3 * np.count_nonzero(at.inside)) + 64)
         if self.work >= self.direct_cost(size) and self.direct(beta, gradient, at, size):
             self.work = 0.0
+            self.whole_state = None  # it remembers where β was
             return
         size = min(size, gram.capacity)
-        tol = max(INNER_TOLERANCE * at.violation, enough) * 0.01**self.idle
+        share = max(INNER_TOLERANCE, enough) * 0.01**self.idle
         if size >= 0.5 * problem.n and gram.whole:
             everything = np.arange(problem.n)
             gram.require(everything)
-            self.run(beta, gradient, everything, gram.rows, gram.slots, tol)
+            if self.whole_state is None:
+                self.whole_state = self.core(everything, beta, gradient)
+            self.run(self.whole_state, gram.rows, share * at.violation, share, WHOLE_STEPS)
             return
+        self.whole_state = None
         block = at.unsettled(size)
         matrix = gram.held_block(block)
         local_beta, local_gradient = beta[block], gradient[block]
-        self.run(local_beta, local_gradient, block, matrix, np.arange(len(block)), tol)
+        state = self.core(block, local_beta, local_gradient)
+        self.run(state, matrix, share * at.violation, share, INNER_STEPS)
         delta = local_beta - beta[block]
         moved = np.flatnonzero(delta)
         beta[block] = local_beta
         gram.add_rows(block[moved], delta[moved], gradient)
         self.work += 0.25 * len(moved) * problem.n
 
+    def core(self, index: Index, beta: Array, gradient: Array) -> Core:
+        return core_on(
+            self.problem, index, beta, gradient, neighbours=self.options.neighbours
+        )
+
     def run(
-        self, beta: Array, gradient: Array, block: Index, rows: Array, slots: Index, tol: float
+        self,
+        state: Core,
+        rows: Array,
+        tol: float,
+        share: float,
+        steps_each: int,
     ) -> None:
-        """Steps of the core on one block; counts their cost in nanoseconds, roughly."""
-        problem = self.problem
-        size = len(block)
-        terms = np.ascontiguousarray(problem.terms.numbers[:, block])
-        diagonal = np.ascontiguousarray(problem.gram.diagonal[block])
+        """Steps of the core until the violation is ``tol``, or gains are down to a share.
+
+        Counts their cost in nanoseconds, roughly.
+        """
+        size = rows.shape[1]
+        slots = np.arange(size)
+        if not self.problem.offset:
+            state.run(rows, slots, None, 0.0, 0)
+            tol = state.best_gain * share**2  # a gain goes with the square of the violation
+        before = state.steps
         batch = max(1000, int(5e7 / size))  # some tens of milliseconds
-        left = INNER_STEPS * size
-        if problem.offset:
-            state = PairState(beta, gradient, terms, diagonal)
-            cost = 0.9
-        else:
-            state = CoordinateState(beta, gradient, terms, diagonal, SINGLE)
-            curvature = diagonal + terms[3:].max(axis=0)
-            tol = 0.5 * tol**2 / max(float(curvature.mean()), 1e-300)  # a step's gain
-            cost = 1.6
+        left = steps_each * size
         while left > 0 and state.run(rows, slots, None, tol, min(batch, left)):
             left -= batch
-        self.work += cost * size * state.steps
-        if state.steps > 0:
+        taken = state.steps - before
+        self.work += (0.9 if self.problem.offset else 2.0) * size * taken + BLOCK_OVERHEAD
+        if taken > 0:
             self.idle = 0
         else:  # much is violated but little to gain, as next to a bound: look closer, or solve
             self.idle += 1
@@ -137,8 +153,8 @@ class _Blocks:
     def direct_cost(self, size: int) -> float:
         """Nanoseconds, roughly, of a direct solve on ``size`` variables."""
         size = min(size, self.problem.n)
-        factorisations = 4 if self.smooth else TYPICAL_STEPS
-        return factorisations * (0.04 * size**3 / 3 + 5.0 * size**2) + 3.0 * size * self.problem.n
+        factors = TYPICAL_STEPS * (0.04 * size**3 / 3 + 5.0 * size**2)
+        return factors + 3.0 * size * self.problem.n
 
     def direct(self, beta: Array, gradient: Array, at: Derivatives, size: int) -> bool:
         """A direct solve on the unsettled variables, if memory allows; whether it helped."""
@@ -146,7 +162,5 @@ class _Blocks:
         if 16 * len(block) ** 2 > max(self.problem.gram.rows.nbytes, 2**27):
             self.work = -np.inf
             return False
-        if self.smooth:
-            return newton_step(self.problem, beta, gradient, block) > 0
         tol = max(0.01 * self.options.tol, 1e-12)
         return interior_step(self.problem, beta, gradient, block, tol) > 0

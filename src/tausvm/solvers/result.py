@@ -58,8 +58,6 @@ class SolverOptions:
         Bound on the solver's iterations; −1 for none.
     time_limit : float or None
         Bound in seconds.
-    clip : float or None
-        Evaluate the primal at predictions clipped to ±clip (the paper's clipped gap).
     working_set : {"nearest", "halves", "single"}
         For ``smo`` without offset: WSS 2, WSS 1, or one variable.
     neighbours : int
@@ -75,7 +73,6 @@ class SolverOptions:
     tol: float = 1e-3
     max_iter: int = -1
     time_limit: float | None = None
-    clip: float | None = None
     working_set: str = "nearest"
     neighbours: int = 15
     shrinking: bool = True

@@ -12,8 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.coordinates import HALVES, NEAREST, SINGLE, CoordinateState
-from .._core.pairs import NEED_ROW, OPTIMAL, PairState
+from .._core.coordinates import HALVES, NEAREST, SINGLE
+from .._core.pairs import NEED_ROW, OPTIMAL
+from .cores import core_on
 from .monitor import Monitor
 from .problem import Problem
 from .result import SolverOptions, SolverResult
@@ -21,6 +22,9 @@ from .working import Derivatives
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+
+#: up to this many samples all rows are computed at once: one call costs more than a row
+PREFILL = 2000
 
 WORKING_SETS = {"single": SINGLE, "halves": HALVES, "nearest": NEAREST}
 
@@ -42,7 +46,9 @@ def solve_smo(
     monitor = Monitor(problem, options, "smo")
     beta = np.zeros(problem.n) if start is None else start[0].copy()
     gradient = -problem.y if start is None else start[1] - problem.y
-    batch = max(20, problem.n // 10)
+    batch = max(20, problem.n // 4)
+    if problem.n <= PREFILL and problem.gram.whole:
+        problem.gram.require(np.arange(problem.n))
     n_iter = 0
     active: Index | None = None
     state = None
@@ -92,17 +98,9 @@ class _State:
         self.index = index
         self.beta = beta if active is None else beta[active]
         self.gradient = gradient if active is None else gradient[active]
-        terms = np.ascontiguousarray(problem.terms.numbers[:, index])
-        diagonal = np.ascontiguousarray(self.gram.diagonal[index])
-        self.core: PairState | CoordinateState
         self.offset = problem.offset
-        if problem.offset:
-            self.core = PairState(self.beta, self.gradient, terms, diagonal)
-        else:
-            kind = WORKING_SETS[options.working_set]
-            self.core = CoordinateState(
-                self.beta, self.gradient, terms, diagonal, kind, options.neighbours
-            )
+        kind = WORKING_SETS[options.working_set]
+        self.core = core_on(problem, index, self.beta, self.gradient, kind, options.neighbours)
 
     def run(self, tol: float, batch: int) -> tuple[int, bool]:
         """A batch of steps: how many were taken, and whether no step was left to take."""

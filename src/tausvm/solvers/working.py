@@ -48,7 +48,8 @@ class Derivatives:
         if inside.any():
             offset = float(np.median(up[inside]))
         else:
-            offset = 0.5 * (top + bottom) if np.isfinite(top + bottom) else 0.0
+            ends = [end for end in (top, bottom) if np.isfinite(end)]
+            offset = sum(ends) / len(ends) if ends else 0.0
         return cls(up, down, inside, top - bottom, offset, True)
 
     def unsettled(self, size: int) -> Index:
@@ -61,14 +62,15 @@ class Derivatives:
         n = len(self.up)
         if size >= n:
             return np.arange(n)
-        if not self.paired:
-            pull = np.maximum(self.up, -self.down)
-            pull[self.inside] += 0.5 * max(self.violation, 0.0)
-            return np.sort(_largest(pull, size))
-        inside = np.flatnonzero(self.inside)[:size]
-        half = max((size - len(inside)) // 2, 1)
+        inside = np.flatnonzero(self.inside)
+        if len(inside) > size - 2:
+            inside = inside[:0]  # too many: those that pull
+        half = (size - len(inside)) // 2
         chosen = np.zeros(n, dtype=bool)
         chosen[inside] = True
+        if not self.paired:
+            chosen[_largest(np.maximum(self.up, -self.down), 2 * half)] = True
+            return np.flatnonzero(chosen)
         chosen[_largest(self.up, half)] = True
         chosen[_largest(-self.down, half)] = True
         return np.flatnonzero(chosen)

@@ -1,0 +1,30 @@
+"""The compiled core for a set of variables: pairs with an offset, coordinates without."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.coordinates import NEAREST, CoordinateState
+from .._core.pairs import PairState
+from .problem import Problem
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+Core = PairState | CoordinateState
+
+
+def core_on(
+    problem: Problem,
+    index: Index,
+    beta: Array,
+    gradient: Array,
+    working_set: int = NEAREST,
+    neighbours: int = 15,
+) -> Core:
+    """A core on the variables ``index``, whose ``beta`` and ``gradient`` it changes in place."""
+    terms = np.ascontiguousarray(problem.terms.numbers[:, index])
+    diagonal = np.ascontiguousarray(problem.gram.diagonal[index])
+    if problem.offset:
+        return PairState(beta, gradient, terms, diagonal)
+    return CoordinateState(beta, gradient, terms, diagonal, working_set, neighbours)
