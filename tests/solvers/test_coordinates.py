@@ -215,3 +215,14 @@ def test_gathered_columns_give_the_same_steps(kind: str, dtype: type) -> None:
 
     plain = run(np.ascontiguousarray(K[np.ix_(index, index)]), np.arange(m), None)
     np.testing.assert_array_equal(plain, run(K, index, index))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_steps_far_smaller_than_beta_still_count(kind: str) -> None:
+    """Gains below the rounding of the objective are gains: the gap closes to the last digits."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(40, 2))
+    K, y = X @ X.T + 1.0, X[:, 0] + rng.normal(size=40)
+    terms = EpsilonInsensitive(0.5).dual_terms(y, np.full(40, 3.0))
+    beta = core_steps(np.zeros(40), K, y, terms, KINDS[kind], 60_000)
+    assert Problem(PrecomputedGram(K), y, terms, offset=False).certificate(beta).gap <= 1e-11

@@ -208,3 +208,21 @@ def test_note_smo_reaches_the_optimum_of_the_package(kernel: str) -> None:
         result = solve(case.problem(), "smo", SolverOptions(tol=1e-8, time_limit=20))
         assert result.status is Status.SOLVED
         assert result.dual_objective == pytest.approx(lower, rel=1e-7, abs=1e-10)
+
+
+def test_many_steps_keep_the_sum_and_lower_the_dual() -> None:
+    """Down to rounding, where a variable must not be paired with itself."""
+    for seed in range(6):
+        case = random_case(
+            5000 + seed, "epsilon_insensitive", "rbf", True, False, log_C=(3.5, 4), largest_n=60
+        )
+        terms = case.package_loss.dual_terms(case.y, case.cost)
+        beta, gradient = np.zeros(len(case.y)), -case.y
+        state = PairState(beta, gradient, terms.numbers, np.diagonal(case.K).copy())
+        best = 0.0
+        for _ in range(40):
+            state.run(case.K, np.arange(len(case.y)), None, 0.0, 500)
+            assert abs(beta.sum()) <= 1e-12 * np.abs(beta).sum()
+            value = dual_objective(case.K, case.y, case.costs, beta)
+            assert value >= best * (1 - 1e-12)
+            best = value

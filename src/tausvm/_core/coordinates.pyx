@@ -47,11 +47,6 @@ cdef struct Pair:
     double gain
 
 
-cdef inline double dual_term(double b, double kink, double ridge_minus,
-                             double ridge_plus) noexcept nogil:
-    return kink * fabs(b) + 0.5 * (ridge_plus if b > 0 else ridge_minus) * b * b
-
-
 def _table(terms, diagonal):
     """The five numbers and the reciprocals of diagonal + ridge on both sides.
 
@@ -98,12 +93,21 @@ cdef class CoordinateState:
         self.steps = 0
         self.needed = -1
 
-    cdef double pair_value(self, Py_ssize_t i, Py_ssize_t j, double c_i, double c_j, double k_ij,
-                           double b_i, double b_j) noexcept nogil:
-        return (0.5 * self.diagonal[i] * b_i * b_i + 0.5 * self.diagonal[j] * b_j * b_j
-                + k_ij * b_i * b_j - c_i * b_i - c_j * b_j
-                + dual_term(b_i, self.terms[2, i], self.terms[3, i], self.terms[4, i])
-                + dual_term(b_j, self.terms[2, j], self.terms[3, j], self.terms[4, j]))
+    cdef double term_change(self, Py_ssize_t k, double b) noexcept nogil:
+        """g(b) − g(βₖ), by differences: steps far smaller than βₖ keep their digits."""
+        cdef double old = self.beta[k]
+        cdef double ridge_old = self.terms[4 if old > 0 else 3, k]
+        cdef double ridge_new = self.terms[4 if b > 0 else 3, k]
+        return (self.terms[2, k] * (fabs(b) - fabs(old)) + 0.5 * ridge_new * (b - old) * (b + old)
+                + 0.5 * (ridge_new - ridge_old) * old * old)
+
+    cdef double pair_gain(self, Py_ssize_t i, Py_ssize_t j, double k_ij, double b_i,
+                          double b_j) noexcept nogil:
+        """What the step to (b_i, b_j) lowers the dual by."""
+        cdef double d_i = b_i - self.beta[i], d_j = b_j - self.beta[j]
+        return -(d_i * (self.gradient[i] + 0.5 * self.diagonal[i] * d_i) + self.term_change(i, b_i)
+                 + d_j * (self.gradient[j] + 0.5 * self.diagonal[j] * d_j)
+                 + self.term_change(j, b_j) + k_ij * d_i * d_j)
 
     cdef double best_single(self, Py_ssize_t i, double c_i) noexcept nogil:
         return one_variable(c_i, self.terms[0, i], self.terms[1, i], self.terms[2, i],
@@ -120,7 +124,6 @@ cdef class CoordinateState:
                            - self.gradient[i])
         cdef double c_j = (self.diagonal[j] * self.beta[j] + k_ij * self.beta[i]
                            - self.gradient[j])
-        cdef double start = self.pair_value(i, j, c_i, c_j, k_ij, self.beta[i], self.beta[j])
         cdef double a, b, r_i, r_j, det, b_i, b_j, value, edge
         cdef int case, sign_i, sign_j
         cdef Pair best
@@ -141,7 +144,7 @@ cdef class CoordinateState:
                     and self.terms[0, j] <= b_j <= self.terms[1, j]):
                 best.beta_i = b_i
                 best.beta_j = b_j
-                best.gain = start - self.pair_value(i, j, c_i, c_j, k_ij, b_i, b_j)
+                best.gain = self.pair_gain(i, j, k_ij, b_i, b_j)
                 return best
         best.beta_i = self.beta[i]
         best.beta_j = self.beta[j]
@@ -162,7 +165,7 @@ cdef class CoordinateState:
                     continue
                 b_j = edge
                 b_i = self.best_single(i, c_i - k_ij * b_j)
-            value = start - self.pair_value(i, j, c_i, c_j, k_ij, b_i, b_j)
+            value = self.pair_gain(i, j, k_ij, b_i, b_j)
             if value > best.gain:
                 best.gain = value
                 best.beta_i = b_i
