@@ -224,5 +224,5 @@ def test_many_steps_keep_the_sum_and_lower_the_dual() -> None:
             state.run(case.K, np.arange(len(case.y)), None, 0.0, 500)
             assert abs(beta.sum()) <= 1e-12 * np.abs(beta).sum()
             value = dual_objective(case.K, case.y, case.costs, beta)
-            assert value >= best * (1 - 1e-12)
+            assert value >= best * (1 - 1e-9)
             best = value
