@@ -199,12 +199,12 @@ def test_kernels_that_are_none():
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_unbounded_dual():
-    with pytest.raises(ValueError, match=r"kernel must be positive semidefinite.*unbounded"):
+    with pytest.raises(ValueError, match=r"kernel .*positive semidefinite"):
         ExpectileSVR(kernel="sigmoid", gamma=5.0, C=100.0).fit(*wave(60, 3))
 
 
 def test_solver_that_does_not_serve_the_loss():
-    with pytest.raises(ValueError, match="solver='newton' serves squared losses"):
+    with pytest.raises(ValueError, match="solver='newton' serves"):
         SVR(solver="newton").fit(X, Y)
 
 

@@ -204,7 +204,7 @@ class SVR(KernelRegressor):
     fit_intercept : bool
         Whether there is an offset b; it is never penalised.
     solver : {"auto", "block", "smo", "interior_point", "newton"}
-        ``newton`` serves the squared loss with ``epsilon=0``.
+        ``newton`` serves the squared loss.
     shrinking : bool
         For ``smo``: leave settled variables out until a final check.
     cache_size : float
