@@ -193,7 +193,7 @@ class PrecomputedGram(Gram):
         pass
 
     def block(self, i: Index, j: Index) -> Array:
-        return self.rows[np.ix_(i, j)]
+        return np.asarray(self.rows[np.ix_(i, j)], dtype=np.float64)
 
     def product(self, beta: Array) -> Array:
-        return self.rows @ beta
+        return np.asarray(self.rows @ beta, dtype=np.float64)

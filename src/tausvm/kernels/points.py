@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,7 +31,7 @@ class Points:
     @cached_property
     def squared_norms(self) -> NDArray[np.float64]:
         if self.sparse:
-            return np.asarray(self.X.multiply(self.X).sum(axis=1)).ravel()
+            return np.asarray(sp.csr_matrix(self.X).power(2).sum(axis=1)).ravel()
         return np.einsum("ij,ij->i", self.X, self.X)
 
     @cached_property
@@ -45,6 +46,9 @@ class Points:
     def products(self, other: Points) -> NDArray[np.float64]:
         """Inner products, (len(self), len(other))."""
         product = self.X @ other.X.T
-        if sp.issparse(product):
-            product = product.toarray()
-        return np.ascontiguousarray(product, dtype=np.float64)
+        return np.ascontiguousarray(dense(product), dtype=np.float64)
+
+
+def dense(values: Any) -> NDArray[np.float64]:
+    """A sparse matrix as an array, an array as it is."""
+    return values.toarray() if sp.issparse(values) else np.asarray(values)

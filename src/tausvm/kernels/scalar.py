@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.metrics.pairwise import manhattan_distances
 
 from .._core.gram import distance_kernel, distance_product, rbf_from_products
-from .points import Points
+from .points import Points, dense
 
 FloatArray = NDArray[np.float64] | NDArray[np.float32]
 
@@ -165,8 +165,7 @@ class FromCallable(Kernel):
         self.function = function
 
     def between(self, a: Points, b: Points, dtype: DTypeLike = np.float64) -> FloatArray:
-        values = self.function(a.X, b.X)
-        values = values.toarray() if sp.issparse(values) else np.asarray(values)
+        values = dense(self.function(a.X, b.X))
         if values.shape != (len(a), len(b)):
             raise ValueError(
                 f"kernel: the callable returned shape {values.shape} for {len(a)} and {len(b)} "

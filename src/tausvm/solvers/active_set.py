@@ -12,6 +12,8 @@ or kinks the pattern must be known first, which is what the interior-point metho
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -58,7 +60,14 @@ def newton_step(problem: Problem, beta: Array, gradient: Array, free: Index) -> 
     return move_towards(problem, beta, gradient, free, target)
 
 
-def interior_step(problem: Problem, beta: Array, gradient: Array, work: Index, tol: float) -> float:
+def interior_step(
+    problem: Problem,
+    beta: Array,
+    gradient: Array,
+    work: Index,
+    tol: float,
+    interrupted: Callable[[], bool],
+) -> float:
     """Solve the dual restricted to ``work`` by the interior-point method, then polish.
 
     Changes β and gradient, returns the decrease of the dual.
@@ -68,13 +77,15 @@ def interior_step(problem: Problem, beta: Array, gradient: Array, work: Index, t
     linear = K @ start - gradient[work]
     terms = problem.terms.take(work)
     total = float(start.sum()) if problem.offset else None
-    target = interior_point(K, linear, terms, total, tol)
+    target = interior_point(K, linear, terms, total, tol, interrupted)
     if total is not None:
         target = _restore_sum(terms, target, total)
     _settle(problem, work, K, linear, target)
     decrease = move_towards(problem, beta, gradient, work, target)
     inside = Derivatives.at(problem, beta, gradient).inside
     for _ in range(POLISHING_STEPS):
+        if interrupted():
+            break
         decrease += newton_step(problem, beta, gradient, work[inside[work]])
         before, inside = inside, Derivatives.at(problem, beta, gradient).inside
         if np.array_equal(before, inside):
@@ -131,7 +142,7 @@ def move_towards(
 
 def _solve_free(problem: Problem, free: Index, ridge: Array, residual: Array) -> Array:
     """Solve the free system, with a ridge at the level of rounding where K_FF is singular."""
-    matrix = np.asfortranarray(problem.gram.block(free, free))
+    matrix = problem.gram.block(free, free).T  # symmetric, and in Fortran's order
     diagonal = np.einsum("ii->i", matrix)
     original = diagonal + ridge
     scale = float(original.mean()) or 1.0

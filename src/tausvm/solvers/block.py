@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .active_set import interior_step
-from .cores import Core, core_on
+from .cores import Core, Rows, core_on
 from .interior_point import TYPICAL_STEPS
 from .monitor import Monitor
 from .problem import Problem
@@ -56,7 +56,7 @@ def solve_block(
     monitor = Monitor(problem, options, "block")
     beta = np.zeros(problem.n) if start is None else start[0].copy()
     gradient = -problem.y if start is None else start[1] - problem.y
-    blocks = _Blocks(problem, options)
+    blocks = _Blocks(problem, options, monitor)
     n_iter = 0
     while True:
         at = Derivatives.at(problem, beta, gradient)
@@ -77,9 +77,10 @@ def solve_block(
 class _Blocks:
     """Chooses blocks and solves them, by steps or directly."""
 
-    def __init__(self, problem: Problem, options: SolverOptions) -> None:
+    def __init__(self, problem: Problem, options: SolverOptions, monitor: Monitor) -> None:
         self.problem = problem
         self.options = options
+        self.monitor = monitor
         self.smallest = min(options.block_size, problem.n, problem.gram.capacity)
         self.work = 0.0
         self.whole_state: Core | None = None
@@ -116,14 +117,12 @@ class _Blocks:
         self.work += 0.25 * len(moved) * problem.n
 
     def core(self, index: Index, beta: Array, gradient: Array) -> Core:
-        return core_on(
-            self.problem, index, beta, gradient, neighbours=self.options.neighbours
-        )
+        return core_on(self.problem, index, beta, gradient, neighbours=self.options.neighbours)
 
     def run(
         self,
         state: Core,
-        rows: Array,
+        rows: Rows,
         tol: float,
         share: float,
         steps_each: int,
@@ -163,4 +162,4 @@ class _Blocks:
             self.work = -np.inf
             return False
         tol = max(0.01 * self.options.tol, 1e-12)
-        return interior_step(self.problem, beta, gradient, block, tol) > 0
+        return interior_step(self.problem, beta, gradient, block, tol, self.monitor.out_of_time) > 0

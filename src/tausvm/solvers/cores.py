@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +13,19 @@ from .problem import Problem
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
-Core = PairState | CoordinateState
+Rows = NDArray[np.float32] | NDArray[np.float64]
+
+
+class Core(Protocol):
+    """What the compiled states have in common."""
+
+    steps: int
+    needed: int
+    best_gain: float
+
+    def run(
+        self, rows: Rows, slots: Index, gather: Index | None, tol: float, max_steps: int
+    ) -> int: ...
 
 
 def core_on(

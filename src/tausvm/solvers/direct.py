@@ -35,7 +35,7 @@ def solve_interior_point(
         beta, gradient, n_iter, Derivatives.at(problem, beta, gradient).offset
     ):
         tol = min(max(0.01 * options.tol, 1e-13), 1e-11)
-        if not interior_step(problem, beta, gradient, everything, tol) > 0:
+        if not interior_step(problem, beta, gradient, everything, tol, monitor.out_of_time) > 0:
             monitor.status = Status.NUMERICAL_ERROR
             break
         n_iter += 1

@@ -12,6 +12,9 @@ where coordinate steps crawl.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,15 +29,23 @@ CLOSE = 1e-5
 PATIENCE = 3
 #: what a solve usually takes, for the cost estimate
 TYPICAL_STEPS = 18
+#: how much of the way to the boundary a step may go
+BOUNDARY = 0.995
 
 
 def interior_point(
-    K: Array, linear: Array, terms: DualTerms, total: float | None, tol: float = 1e-10
+    K: Array,
+    linear: Array,
+    terms: DualTerms,
+    total: float | None,
+    tol: float = 1e-10,
+    interrupted: Callable[[], bool] = lambda: False,
 ) -> Array:
     """The minimiser β of the dual with matrix K, to a relative complementarity of ``tol``.
 
     ``total`` is the value that Σβ must keep, None without an offset. Variables that end
-    within rounding of zero or a bound are put there.
+    within rounding of zero or a bound are put there. When ``interrupted`` says so, the best
+    point so far is returned.
     """
     n = len(linear)
     movable = np.flatnonzero(terms.upper > terms.lower)
@@ -42,120 +53,69 @@ def interior_point(
         beta = np.zeros(n)
         if len(movable) > 0:
             beta[movable] = interior_point(
-                K[np.ix_(movable, movable)], linear[movable], terms.take(movable), total, tol
+                K[np.ix_(movable, movable)],
+                linear[movable],
+                terms.take(movable),
+                total,
+                tol,
+                interrupted,
             )
         return beta
-    sides = _Sides(terms)
-    z = sides.start(linear, K)
-    scale = max(float(np.abs(linear).max()), float(terms.kink.max()), 1e-300)
-    low = np.full(len(z), scale)  # multipliers of z ≥ 0
-    high = np.where(sides.finite, scale, 0.0)  # and of z ≤ bound
-    b = 0.0
-    # updated beside z: bound − z would round to 0 where z comes close
-    room = np.where(sides.finite, sides.bound - z, 1.0)
-    fitted = K @ sides.beta(z, n)
-    best, best_error, stalled = (z, room, low, high), np.inf, 0
+    program = _Program(K, linear, terms, total)
+    point = program.start()
+    best, best_error, stalled = point, np.inf, 0
     for _ in range(STEPS):
-        beta = sides.beta(z, n)
-        dual_residual = (
-            sides.sign * (fitted - linear + b)[sides.index]
-            + sides.kink
-            + sides.ridge * z
-            - low
-            + high
-        )
-        sum_residual = 0.0 if total is None else float(beta.sum()) - total
-        pairs = len(z) + int(sides.finite.sum())
-        mu = float(z @ low + (room * high)[sides.finite].sum()) / pairs
-        size = abs(float(beta @ linear)) + float(beta @ fitted) + 1e-300
-        infeasible = max(
-            float(np.abs(dual_residual).max()) / scale, abs(sum_residual) / float(z.sum())
-        )
-        error = max(mu * pairs / size, infeasible)
-        stalled = stalled + 1 if 0.5 * best_error <= error and best_error < CLOSE else 0
-        if error < best_error:
-            best, best_error = (z, room, low, high), error
-        if mu * pairs <= tol * size and infeasible <= 1e-9:
+        state = program.evaluate(point)
+        stalled = stalled + 1 if 0.5 * best_error <= state.error and best_error < CLOSE else 0
+        if state.error < best_error:
+            best, best_error = point, state.error
+        solved = state.complementarity <= tol and state.infeasibility <= 1e-9
+        # past a stall rounding rules: what follows only gets worse
+        if solved or stalled > PATIENCE or interrupted():
             break
-        if stalled > PATIENCE:  # rounding rules: what follows only gets worse
-            break
-        diagonal = sides.ridge + low / z + high / room
-        elastic = sides.combine(1.0 / diagonal, n)
-        if not np.isfinite(elastic).all() or not np.isfinite(diagonal).all():
-            break
-        matrix = np.array(K, order="F")
-        np.einsum("ii->i", matrix)[:] += 1.0 / np.maximum(elastic, 1e-300)
         try:
-            factor = cholesky(matrix)
+            point = program.step(point, state)
         except LinAlgError:
             break
-        ones = cholesky_solve(factor, np.ones(n)) if total is not None else None
-
-        def direction(
-            target_low: Array, target_high: Array
-        ) -> tuple[Array, Array, Array, float, Array]:
-            """Newton's step towards z·low = target_low, room·high = target_high."""
-            rhs = -dual_residual + target_low / z - low - (target_high / room - high)  # noqa: B023
-            pushed = sides.combine(sides.sign * rhs / diagonal, n)  # noqa: B023
-            dbeta = cholesky_solve(factor, pushed / elastic)  # noqa: B023
-            db = 0.0
-            if ones is not None:  # noqa: B023
-                db = float((dbeta.sum() + sum_residual) / ones.sum())  # noqa: B023
-                dbeta -= db * ones  # noqa: B023
-            dfitted = (pushed - dbeta) / elastic - db  # noqa: B023
-            dz = (rhs - sides.sign * (dfitted + db)[sides.index]) / diagonal  # noqa: B023
-            dlow = target_low / z - low - low * dz / z  # noqa: B023
-            dhigh = np.where(  # noqa: B023
-                sides.finite, target_high / room - high + high * dz / room, 0.0  # noqa: B023
-            )
-            return dz, dlow, dhigh, db, dfitted
-
-        zero = np.zeros(len(z))
-        dz, dlow, dhigh, _, _ = direction(zero, zero)
-        length = min(
-            _longest(z, dz),
-            _longest(low, dlow),
-            sides.longest(room, -dz),
-            sides.longest(high, dhigh),
-        )
-        after = float(
-            (z + length * dz) @ (low + length * dlow)
-            + ((room - length * dz) * (high + length * dhigh))[sides.finite].sum()
-        )
-        centre = mu * min((after / pairs / mu) ** 3, 1.0)
-        dz, dlow, dhigh, db, dfitted = direction(
-            centre - dz * dlow, np.where(sides.finite, centre + dz * dhigh, 0.0)
-        )
-        primal_length = 0.995 * min(_longest(z, dz), sides.longest(room, -dz))
-        dual_length = 0.995 * min(_longest(low, dlow), sides.longest(high, dhigh))
-        # the Hessian couples both sides: one common length keeps the residual shrinking
-        length = min(1.0, primal_length, dual_length)
-        z = z + length * dz
-        room = np.where(sides.finite, room - length * dz, 1.0)
-        low = low + length * dlow
-        high = high + length * dhigh
-        b += length * db
-        fitted = K @ sides.beta(z, n)
-    z, room, low, high = best
-    at_zero = z < low * float(z.mean() / low.mean()) * 1e-3
-    at_bound = sides.finite & (room < 1e-3 * high * z.mean() / max(high.mean(), 1e-300))
-    z = np.where(at_zero & (z < 1e-5 * z.max()), 0.0, z)
-    z = np.where(at_bound & (room < 1e-5 * sides.bound), sides.bound, z)
-    return sides.beta(z, n)
+    return program.snapped(best)
 
 
-def _longest(value: Array, step: Array) -> float:
-    """How far value + t·step stays positive, at most 1/0.995 of the way."""
-    falling = step < 0
-    if not falling.any():
-        return 1.0 / 0.995
-    return min(float((-value[falling] / step[falling]).min()), 1.0 / 0.995)
+@dataclass
+class _Point:
+    """z = (p, m) of the sides that have room, room = bound − z, and the multipliers.
+
+    ``room`` is kept beside z: bound − z would round to 0 where z comes close.
+    """
+
+    z: Array
+    room: Array
+    low: Array  # of z ≥ 0
+    high: Array  # of room ≥ 0; 0 where there is no bound
+    b: float
 
 
-class _Sides:
-    """p and m as one vector z ≥ 0 of the sides that have room."""
+@dataclass
+class _State:
+    """Residuals and size of the complementarity at a point."""
 
-    def __init__(self, terms: DualTerms) -> None:
+    dual_residual: Array
+    sum_residual: float
+    mu: float
+    complementarity: float
+    infeasibility: float
+
+    @property
+    def error(self) -> float:
+        return max(self.complementarity, self.infeasibility)
+
+
+class _Program:
+    """The quadratic program, with one index per side that has room."""
+
+    def __init__(self, K: Array, linear: Array, terms: DualTerms, total: float | None) -> None:
+        self.K = K
+        self.linear = linear
+        self.total = total
         plus = np.flatnonzero(terms.upper > 0)
         minus = np.flatnonzero(terms.lower < 0)
         self.index = np.concatenate([plus, minus])
@@ -164,18 +124,133 @@ class _Sides:
         self.finite = np.isfinite(self.bound)
         self.kink = terms.kink[self.index]
         self.ridge = np.concatenate([terms.ridge_plus[plus], terms.ridge_minus[minus]])
+        self.scale = max(float(np.abs(linear).max()), float(terms.kink.max()), 1e-300)
+        self.pairs = len(self.index) + int(self.finite.sum())
 
-    def start(self, linear: Array, K: Array) -> Array:
-        reach = float(np.abs(linear).max()) / max(float(np.diagonal(K).mean()), 1e-12)
+    def start(self) -> _Point:
+        """The middle of each box, and a plausible size where there is no bound."""
+        reach = float(np.abs(self.linear).max()) / max(float(np.diagonal(self.K).mean()), 1e-12)
         reach = min(max(reach, 1e-6), 1e6)
-        return np.where(self.finite, 0.5 * np.where(self.finite, self.bound, 1.0), reach)
+        z = np.where(self.finite, 0.5 * np.where(self.finite, self.bound, 1.0), reach)
+        room = np.where(self.finite, self.bound - z, 1.0)
+        low = np.full(len(z), self.scale)
+        return _Point(z, room, low, np.where(self.finite, self.scale, 0.0), 0.0)
 
-    def combine(self, values: Array, n: int) -> Array:
-        return np.bincount(self.index, weights=values, minlength=n)
+    def combine(self, values: Array) -> Array:
+        """Sums over the sides of each variable."""
+        sums = np.bincount(self.index, weights=values, minlength=len(self.linear))
+        return sums.astype(np.float64, copy=False)
 
-    def beta(self, z: Array, n: int) -> Array:
-        return self.combine(self.sign * z, n)
+    def beta(self, z: Array) -> Array:
+        return self.combine(self.sign * z)
 
-    def longest(self, value: Array, step: Array) -> float:
-        """How far the sides with a bound keep value + t·step positive."""
-        return _longest(value[self.finite], step[self.finite])
+    def evaluate(self, at: _Point) -> _State:
+        beta = self.beta(at.z)
+        fitted = self.K @ beta
+        dual_residual = (
+            self.sign * (fitted - self.linear + at.b)[self.index]
+            + self.kink
+            + self.ridge * at.z
+            - at.low
+            + at.high
+        )
+        sum_residual = 0.0 if self.total is None else float(beta.sum()) - self.total
+        products = float(at.z @ at.low + at.room @ at.high)
+        size = abs(float(beta @ self.linear)) + float(beta @ fitted) + 1e-300
+        infeasibility = max(
+            float(np.abs(dual_residual).max()) / self.scale, abs(sum_residual) / float(at.z.sum())
+        )
+        return _State(
+            dual_residual, sum_residual, products / self.pairs, products / size, infeasibility
+        )
+
+    def step(self, at: _Point, state: _State) -> _Point:
+        """One predictor-corrector step."""
+        system = _System(self, at, state)
+        zero = np.zeros(len(at.z))
+        guess = system.direction(zero, zero)
+        length = self.longest(at, guess)
+        after = float(
+            (at.z + length * guess.z) @ (at.low + length * guess.low)
+            + (at.room + length * guess.room) @ (at.high + length * guess.high)
+        )
+        centre = state.mu * min((after / self.pairs / state.mu) ** 3, 1.0)
+        move = system.direction(
+            centre - guess.z * guess.low,
+            np.where(self.finite, centre - guess.room * guess.high, 0.0),
+        )
+        # the Hessian couples both sides: one common length keeps the residual shrinking
+        length = min(1.0, BOUNDARY * self.longest(at, move))
+        return _Point(
+            at.z + length * move.z,
+            at.room + length * move.room,
+            at.low + length * move.low,
+            at.high + length * move.high,
+            at.b + length * move.b,
+        )
+
+    def longest(self, at: _Point, move: _Point) -> float:
+        """How far along ``move`` everything stays positive, at most to the full step."""
+        return min(
+            _longest(at.z, move.z),
+            _longest(at.low, move.low),
+            _longest(at.room[self.finite], move.room[self.finite]),
+            _longest(at.high[self.finite], move.high[self.finite]),
+        )
+
+    def snapped(self, at: _Point) -> Array:
+        """β with the variables put to 0 or a bound whose multiplier says so."""
+        z = at.z
+        at_zero = z < at.low * float(z.mean() / at.low.mean()) * 1e-3
+        at_bound = at.room < 1e-3 * at.high * z.mean() / max(float(at.high.mean()), 1e-300)
+        z = np.where(at_zero & (z < 1e-5 * z.max()), 0.0, z)
+        near = self.finite & at_bound & (at.room < 1e-5 * self.bound)
+        return self.beta(np.where(near, self.bound, z))
+
+
+class _System:
+    """Newton's equations at a point, reduced to K + diagonal and factorised once."""
+
+    def __init__(self, program: _Program, at: _Point, state: _State) -> None:
+        self.program, self.at, self.state = program, at, state
+        self.diagonal = program.ridge + at.low / at.z + at.high / at.room
+        self.elastic = program.combine(1.0 / self.diagonal)
+        if not np.isfinite(self.elastic).all() or not np.isfinite(self.diagonal).all():
+            raise LinAlgError("the barrier has overflowed")
+        matrix = program.K.T.copy(order="F")  # K is symmetric: a plain copy of memory
+        np.einsum("ii->i", matrix)[:] += 1.0 / np.maximum(self.elastic, 1e-300)
+        self.factor = cholesky(matrix)
+        self.ones = None
+        if program.total is not None:
+            self.ones = cholesky_solve(self.factor, np.ones(len(program.linear)))
+
+    def direction(self, target_low: Array, target_high: Array) -> _Point:
+        """The step towards z·low = target_low, room·high = target_high."""
+        program, at = self.program, self.at
+        pull_low = target_low / at.z - at.low
+        pull_high = target_high / at.room - at.high
+        right = -self.state.dual_residual + pull_low - pull_high
+        pushed = program.combine(program.sign * right / self.diagonal)
+        dbeta = cholesky_solve(self.factor, pushed / self.elastic)
+        db = 0.0
+        if self.ones is not None:
+            db = float((dbeta.sum() + self.state.sum_residual) / self.ones.sum())
+            dbeta -= db * self.ones
+        dfitted = (pushed - dbeta) / self.elastic  # = K dbeta + db
+        dz = (right - program.sign * dfitted[program.index]) / self.diagonal
+        droom = np.where(program.finite, -dz, 0.0)
+        return _Point(
+            dz,
+            droom,
+            pull_low - at.low * dz / at.z,
+            np.where(program.finite, pull_high - at.high * droom / at.room, 0.0),
+            db,
+        )
+
+
+def _longest(value: Array, step: Array) -> float:
+    """How far value + t·step stays positive, at most 1/BOUNDARY."""
+    falling = step < 0
+    if not falling.any():
+        return 1.0 / BOUNDARY
+    return min(float((-value[falling] / step[falling]).min()), 1.0 / BOUNDARY)

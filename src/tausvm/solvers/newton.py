@@ -191,7 +191,7 @@ class _Systems:
         return step, rise
 
     def _factor(self, active: Index, ridge: Array) -> Array:
-        matrix = np.asfortranarray(self.problem.gram.block(active, active))
+        matrix = self.problem.gram.block(active, active).T  # symmetric, in Fortran's order
         np.einsum("ii->i", matrix)[:] += ridge
         try:
             return cholesky(matrix)

@@ -1,4 +1,4 @@
-"""Zeros of monotone functions of one number: the offset, and sums held constant."""
+"""Zeros of monotone piecewise linear functions: the offset, and sums held constant."""
 
 from __future__ import annotations
 
@@ -12,85 +12,84 @@ from ..losses.terms import DualTerms
 Array = NDArray[np.float64]
 
 
-class _Stretches:
-    """A non-increasing function that is linear between sorted knots and may jump at them."""
-
-    def __init__(self, function: Callable[[float], float], knots: Array) -> None:
-        self.function = function
-        self.knots = knots
-        self.reach = 1.0 + float(knots[-1] - knots[0])
-
-    def __len__(self) -> int:
-        return len(self.knots) + 1
-
-    def bounds(self, s: int) -> tuple[float, float]:
-        """The ends of stretch s; the outer two are infinite."""
-        left = -np.inf if s == 0 else float(self.knots[s - 1])
-        right = np.inf if s == len(self.knots) else float(self.knots[s])
-        return left, right
-
-    def inner_line(self, s: int) -> tuple[float, float, float]:
-        """A point inside stretch s, the value there and the slope."""
-        left, right = self.bounds(s)
-        if np.isinf(left):
-            a, b = right - self.reach, right - 0.5 * self.reach
-        elif np.isinf(right):
-            a, b = left + 0.5 * self.reach, left + self.reach
-        else:
-            a, b = left + 0.25 * (right - left), left + 0.75 * (right - left)
-        value = self.function(a)
-        if not a < b:
-            return a, value, 0.0
-        return a, value, min((self.function(b) - value) / (b - a), 0.0)
-
-    def ends(self, s: int) -> tuple[float, float]:
-        """The limits of the function at both ends of stretch s."""
-        left, right = self.bounds(s)
-        a, value, slope = self.inner_line(s)
-        if slope == 0:
-            return value, value
-        return value + slope * (left - a), value + slope * (right - a)
-
-    def zero(self, s: int) -> float:
-        """The zero of the line of stretch s, kept inside the stretch."""
-        a, value, slope = self.inner_line(s)
-        left, right = self.bounds(s)
-        zero = min(max(a - value / slope, left), right)
-        polished = zero - self.function(zero) / slope
-        return polished if left < polished < right else zero
-
-    def first(self, condition: Callable[[int], bool]) -> int:
-        """The first stretch that meets a condition which, once true, stays true."""
-        low, high = 0, len(self)
-        while low < high:
-            middle = (low + high) // 2
-            if condition(middle):
-                high = middle
-            else:
-                low = middle + 1
-        return low
-
-
 def zero_interval(
-    function: Callable[[float], float], knots: Array, slack: float
+    function: Callable[[float], float], knots: Array, jumps: Array, bends: Array, slack: float
 ) -> tuple[float, float]:
-    """The interval where a non-increasing function with these knots is 0 (within slack)."""
-    line = _Stretches(function, knots)
-    last = len(line) - 1
-    s = min(line.first(lambda k: line.ends(k)[1] <= slack), last)
-    start, end = line.ends(s)
-    low = line.bounds(s)[0] if start <= slack or start == end else line.zero(s)
-    t = max(line.first(lambda k: line.ends(k)[0] < -slack) - 1, 0)
-    start, end = line.ends(t)
-    high = line.bounds(t)[1] if end >= -slack or start == end else line.zero(t)
+    """The interval where a non-increasing piecewise linear function is 0, within ``slack``.
+
+    Parameters
+    ----------
+    function : callable
+        The function itself; it is called where its value is not known from the rest.
+    knots, jumps, bends : arrays
+        At each knot the function jumps and its slope changes by so much. The slope after
+        the last knot is 0 or follows from the others and the slope before the first.
+    slack : float
+        Values up to this size count as 0.
+
+    Returns
+    -------
+    low, high : float
+        Infinite where the function is 0 all the way.
+    """
+    order = np.argsort(knots, kind="stable")
+    knots, jumps, bends = knots[order], jumps[order], bends[order]
+    reach = 1.0 + float(knots[-1] - knots[0])
+    before = float(knots[0]) - reach
+    anchor = function(before)
+    first_slope = min((function(before + 0.5 * reach) - anchor) / (0.5 * reach), 0.0)
+    slopes = np.minimum(first_slope + np.cumsum(bends), 0.0)
+    slopes[np.abs(slopes) <= 1e-13 * np.abs(bends).sum()] = 0.0
+    starts = np.concatenate([[before], knots])
+    slopes = np.concatenate([[first_slope], slopes])
+    # values at the left and right of every knot
+    falls = slopes[:-1] * np.diff(starts)
+    left = anchor + np.cumsum(falls) + np.concatenate([[0.0], np.cumsum(jumps)[:-1]])
+    right = left + jumps
+    slack += 1e-14 * float(np.abs(left).max())  # what the sums above may have rounded
+
+    def zero_from(stretch: int, value: float) -> float:
+        """The zero of the stretch that begins at ``starts[stretch]`` with this value."""
+        slope = float(slopes[stretch])
+        if slope == 0.0:
+            return np.inf if value > 0 else -np.inf
+        zero = float(starts[stretch]) - value / slope
+        # cumulated sums round: correct by the function itself
+        return zero - function(zero) / slope
+
+    below = np.flatnonzero(right <= slack)
+    if len(below) == 0:
+        low = zero_from(len(knots), float(right[-1]))
+    elif left[below[0]] > slack:
+        low = float(knots[below[0]])
+    else:
+        k = int(below[0])
+        low = zero_from(k, anchor if k == 0 else float(right[k - 1]))
+        low = min(low, float(knots[k]))
+    above = np.flatnonzero(left >= -slack)
+    if len(above) == 0:
+        high = zero_from(0, anchor)
+    elif right[above[-1]] < -slack:
+        high = float(knots[above[-1]])
+    else:
+        k = int(above[-1])
+        high = np.inf if slopes[k + 1] == 0.0 else zero_from(k + 1, float(right[k]))
+        high = max(high, float(knots[k]))
     return low, max(low, high)
+
+
+def middle(low: float, high: float) -> float:
+    """The middle of an interval, its finite end where it has one only, 0 where none."""
+    ends = [end for end in (low, high) if np.isfinite(end)]
+    return sum(ends) / len(ends) if ends else 0.0
 
 
 def best_offset(terms: DualTerms, residual: Array) -> float:
     """The b that minimises Σ cᵢ ℓ(rᵢ − b), the middle of the interval where not unique.
 
-    Its derivative is −Σ response(rᵢ − b), linear between the points where a residual
-    passes its kink or its bound.
+    Its derivative is −Σ response(rᵢ − b). As b rises past r − kink the response of a sample
+    leaves its upper side, past r + kink it enters its lower side; without a ridge it jumps
+    there, with one it bends, and bends again where it reaches a bound.
     """
     active = np.flatnonzero(terms.upper > terms.lower)
     if len(active) == 0:
@@ -98,31 +97,36 @@ def best_offset(terms: DualTerms, residual: Array) -> float:
     if len(active) < len(residual):
         terms = terms.take(active)
         residual = residual[active]
-    saturates_up = np.isfinite(terms.upper) & (terms.ridge_plus > 0)
-    saturates_down = np.isfinite(terms.lower) & (terms.ridge_minus > 0)
-    above, below = residual - terms.kink, residual + terms.kink
-    knots = np.unique(
-        np.concatenate(
-            [
-                above,
-                below,
-                (above - terms.ridge_plus * terms.upper)[saturates_up] if saturates_up.any()
-                else above[:0],
-                (below - terms.ridge_minus * terms.lower)[saturates_down] if saturates_down.any()
-                else above[:0],
-            ]
-        )
-    )
+    events = [
+        _side_events(residual - terms.kink, terms.upper, terms.ridge_plus, -1.0),
+        _side_events(residual + terms.kink, -terms.lower, terms.ridge_minus, 1.0),
+    ]
+    knots, jumps, bends = (np.concatenate(part) for part in zip(*events, strict=True))
     bounds = np.concatenate([terms.upper, -terms.lower])
-    slack = 1e-12 * bounds[np.isfinite(bounds)].sum()
-    low, high = zero_interval(lambda b: float(terms.response(residual - b).sum()), knots, slack)
-    if np.isinf(low) and np.isinf(high):
-        return 0.0
-    if np.isinf(low):
-        return high
-    if np.isinf(high):
-        return low
-    return 0.5 * (low + high)
+    slack = 1e-12 * float(bounds[np.isfinite(bounds)].sum())
+    pull = lambda b: float(terms.response(residual - b).sum())  # noqa: E731
+    return middle(*zero_interval(pull, knots, jumps, bends, slack))
+
+
+def _side_events(
+    knot: Array, bound: Array, ridge: Array, direction: float
+) -> tuple[Array, Array, Array]:
+    """Knots, jumps and bends of the responses of one side, which begins at ``knot``.
+
+    ``direction`` is −1 for the upper side, left as b rises, and 1 for the lower one.
+    """
+    smooth = ridge > 0
+    inverse = np.divide(1.0, ridge, out=np.zeros_like(ridge), where=smooth)
+    jump = np.where(smooth, 0.0, -np.where(smooth, 0.0, bound))
+    bend = -direction * inverse
+    saturates = smooth & np.isfinite(bound)
+    far = knot[saturates] + direction * ridge[saturates] * bound[saturates]
+    zeros = np.zeros(len(far))
+    return (
+        np.concatenate([knot, far]),
+        np.concatenate([jump, zeros]),
+        np.concatenate([bend, -bend[saturates]]),
+    )
 
 
 def project_onto_sum(point: Array, lower: Array, upper: Array, total: float) -> Array:
@@ -130,14 +134,13 @@ def project_onto_sum(point: Array, lower: Array, upper: Array, total: float) -> 
     clipped = np.clip(point, lower, upper)
     if clipped.sum() == total:
         return clipped
-    knots = np.concatenate([point - lower, point - upper])
-    knots = knots[np.isfinite(knots)]
+    falling, resting = np.isfinite(upper), np.isfinite(lower)
+    knots = np.concatenate([(point - upper)[falling], (point - lower)[resting]])
     if len(knots) == 0:
         return point - (point.sum() - total) / len(point)
-    low, high = zero_interval(
-        lambda s: float(np.clip(point - s, lower, upper).sum()) - total, np.unique(knots), 0.0
-    )
-    shift = high if np.isinf(low) else low if np.isinf(high) else 0.5 * (low + high)
+    bends = np.concatenate([np.full(falling.sum(), -1.0), np.full(resting.sum(), 1.0)])
+    excess = lambda s: float(np.clip(point - s, lower, upper).sum()) - total  # noqa: E731
+    shift = middle(*zero_interval(excess, knots, np.zeros(len(knots)), bends, 0.0))
     projected = np.clip(point - shift, lower, upper)
     # the shift may be much larger than what is left: correct its rounding
     free = (projected > lower) & (projected < upper)

@@ -22,7 +22,7 @@ from .result import relative_gap
 
 Array = NDArray[np.float64]
 
-#: residuals up to this fraction of y count as 0
+#: residuals are trusted to this fraction of y
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
@@ -85,9 +85,10 @@ class Problem:
         if self.clip is not None:
             prediction = np.clip(prediction, -self.clip, self.clip)
         residual = self.y - prediction
-        # what is left where y and the prediction agree to the last bits is no loss: at an
-        # optimum of 0 it would be the whole objective
-        residual[np.abs(residual) <= ROUNDING * np.abs(self.y)] = 0.0
+        # known to the last bits of y only: where the loss ends there, at 0 or the edge of the
+        # tube, the rest is no loss, and at an optimum of 0 it would be the whole objective
+        size = np.maximum(np.abs(residual) - ROUNDING * np.abs(self.y), 0.0)
+        residual = np.copysign(size, residual)
         return float(0.5 * (beta @ fitted) + self.terms.conjugate(residual).sum())
 
     def best_intercept(self, fitted: Array) -> float:

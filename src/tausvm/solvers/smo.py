@@ -51,7 +51,7 @@ def solve_smo(
         problem.gram.require(np.arange(problem.n))
     n_iter = 0
     active: Index | None = None
-    state = None
+    state: _State | None = None
     tol = np.inf
     while True:
         if active is None:
@@ -66,6 +66,7 @@ def solve_smo(
             active = None if everyone else active
             if state is None or problem.offset:
                 state = _State(problem, options, beta, gradient, active)
+        assert state is not None
         steps, optimal = state.run(tol, batch)
         n_iter += steps
         if active is None:
