@@ -66,5 +66,5 @@ def test_median_is_svr_without_tube():
 def test_parameters_of_sklearn_are_taken():
     names = set(svm.SVR().get_params())
     assert names <= set(SVR().get_params())
-    for name in names - {"cache_size"}:
+    for name in names - {"cache_size", "tol"}:  # tol is the relative gap here
         assert getattr(SVR(), name) == getattr(svm.SVR(), name)

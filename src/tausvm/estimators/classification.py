@@ -79,7 +79,7 @@ time_limit, verbose, max_iter, random_state
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
-        tol: float = 1e-3,
+        tol: float = 1e-4,
         C: float = 1.0,
         fit_intercept: bool = True,
         solver: str = "auto",

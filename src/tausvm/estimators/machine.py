@@ -25,13 +25,14 @@ from .parameters import (
     check_positive,
 )
 from .progress import progress_log, warn_unless_solved
+from .threads import one_blas_thread
 
 Array = NDArray[np.float64]
 
 #: kernels of x − x', which a common shift of all points leaves as they are
 DISTANCE_KERNELS = ("rbf", "laplacian")
 #: rows are held in float64 up to this many of them, or for a tolerance below TIGHT
-SMALL = 1500
+SMALL = 300
 TIGHT = 1e-6
 
 
@@ -141,15 +142,27 @@ class KernelMachine(BaseEstimator):
         clip : float or None
             Evaluate the gap at predictions clipped to ±clip.
         """
+        options = SolverOptions(tol=self.tol, max_iter=self.max_iter, shrinking=self.shrinking)
+        with one_blas_thread():
+            results = self._solve_levels(data, levels, order, clip, options)
+        self._keep(data, results)
+        warn_unless_solved(type(self).__name__, results, options, self.time_limit)
+
+    def _solve_levels(
+        self,
+        data: TrainingSet,
+        levels: Sequence[Level],
+        order: Sequence[int] | None,
+        clip: float | None,
+        options: SolverOptions,
+    ) -> list[SolverResult]:
         started = time.perf_counter()
         cost = self.C * data.weight
         gram = self._gram(data)
         results: dict[int, SolverResult] = {}
         last: SolverResult | None = None
         with progress_log(self.verbose) as callback:
-            options = SolverOptions(
-                tol=self.tol, max_iter=self.max_iter, shrinking=self.shrinking, callback=callback
-            )
+            options = options.with_(callback=callback)
             for k in range(len(levels)) if order is None else order:
                 y, loss = levels[k]
                 problem = Problem(gram, y, loss.dual_terms(y, cost), self.fit_intercept, clip)
@@ -163,8 +176,7 @@ class KernelMachine(BaseEstimator):
                         f"kernel must be positive semidefinite, got {self.kernel!r}, for which "
                         "the dual problem of these data is unbounded"
                     )
-        self._keep(data, [results[k] for k in range(len(levels))])
-        warn_unless_solved(type(self).__name__, list(results.values()), options, self.time_limit)
+        return [results[k] for k in range(len(levels))]
 
     def _gram(self, data: TrainingSet) -> Gram:
         """The Gram matrix of the training points; fixes the kernel and its γ."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .block import solve_block
 from .direct import solve_interior_point
-from .newton import serves, solve_newton
+from .newton import DIRECT, serves, solve_newton
 from .problem import Certificate, Problem
 from .result import Progress, SolverOptions, SolverResult, Status
 from .smo import WORKING_SETS, solve_smo
@@ -37,14 +37,16 @@ _SOLVERS: dict[str, Solver] = {
 SOLVERS = ("auto", *_SOLVERS)
 
 
-#: up to this many samples ``auto`` takes the interior-point method: a few milliseconds, and
-#: it ends at rounding level whatever the tolerance
+#: up to this many samples ``auto`` solves directly and to rounding, whatever the tolerance: it
+#: costs a few milliseconds
 FEW_SAMPLES = 300
+TO_ROUNDING = 1e-11
 
 
 def choose_solver(problem: Problem) -> str:
     """What ``auto`` means for this problem."""
-    if serves(problem) and not problem.terms.kink.any():
+    held = problem.gram.whole or problem.n <= DIRECT
+    if serves(problem) and not problem.terms.kink.any() and held:
         return "newton"
     return "interior_point" if problem.n <= FEW_SAMPLES else "block"
 
@@ -73,8 +75,14 @@ def solve(
     name = choose_solver(problem) if solver == "auto" else solver
     options = options or SolverOptions()
     first = None if start is None else warm_start(problem, start)
-    result = _SOLVERS[name](problem, options, first)
-    if solver == "auto" and name != "block" and result.status is Status.NUMERICAL_ERROR:
+    if solver != "auto":
+        return _SOLVERS[name](problem, options, first)
+    few = problem.n <= FEW_SAMPLES
+    asked = options.with_(tol=min(options.tol, TO_ROUNDING)) if few else options
+    result = _SOLVERS[name](problem, asked, first)
+    if result.dual_gap <= options.tol:
+        result.status = Status.SOLVED
+    if name != "block" and result.status is Status.NUMERICAL_ERROR:
         return solve_block(problem, options, (result.beta, result.fitted))
     return result
 

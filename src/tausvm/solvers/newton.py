@@ -196,7 +196,9 @@ class _Systems:
         try:
             return cholesky(matrix)
         except LinAlgError as error:
-            raise ValueError("the kernel matrix is not positive semidefinite") from error
+            raise ValueError(
+                "kernel must be positive semidefinite, got one whose matrix on these data is not"
+            ) from error
 
     def _iterate(self, active: Index, ridge: Array, right: Array, first: Array) -> Array:
         """Preconditioned conjugate gradients, until the energy of the error has fallen enough."""

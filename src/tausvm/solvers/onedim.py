@@ -46,7 +46,7 @@ def zero_interval(
     falls = slopes[:-1] * np.diff(starts)
     left = anchor + np.cumsum(falls) + np.concatenate([[0.0], np.cumsum(jumps)[:-1]])
     right = left + jumps
-    slack += 1e-14 * float(np.abs(left).max())  # what the sums above may have rounded
+    slack += 1e-13 * max(abs(anchor), float(np.abs(left).max()))  # what these sums may round
 
     def zero_from(stretch: int, value: float) -> float:
         """The zero of the stretch that begins at ``starts[stretch]`` with this value."""

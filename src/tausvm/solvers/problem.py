@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +23,8 @@ from .result import relative_gap
 
 Array = NDArray[np.float64]
 
-#: residuals are trusted to this fraction of y
-ROUNDING = 4 * float(np.finfo(np.float64).eps)
+#: objectives up to this fraction of the primal at f = 0 count as 0
+ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
@@ -77,19 +78,25 @@ class Problem:
 
     def dual_value(self, beta: Array, fitted: Array) -> float:
         """−(½ βᵀKβ − yᵀβ + Σ g(β)) with fitted = Kβ."""
-        return float(beta @ self.y - 0.5 * (beta @ fitted) - self.terms.value(beta).sum())
+        gain = beta @ self.y - 0.5 * (beta @ fitted) - self.terms.value(beta).sum()
+        return self._rounded(float(gain))
+
+    def _rounded(self, objective: float) -> float:
+        """An objective, 0 where it is what rounding leaves of a perfect fit."""
+        return 0.0 if abs(objective) <= self._negligible else objective
+
+    @cached_property
+    def _negligible(self) -> float:
+        """The rounding of the primal at f = 0: at an optimum of 0 it would be the whole gap."""
+        return ROUNDING * float(self.terms.conjugate(self.y).sum())
 
     def primal_value(self, beta: Array, fitted: Array, intercept: float) -> float:
         """½ βᵀKβ + Σ cᵢ ℓ(yᵢ − fᵢ − b)."""
         prediction = fitted + intercept
         if self.clip is not None:
             prediction = np.clip(prediction, -self.clip, self.clip)
-        residual = self.y - prediction
-        # known to the last bits of y only: where the loss ends there, at 0 or the edge of the
-        # tube, the rest is no loss, and at an optimum of 0 it would be the whole objective
-        size = np.maximum(np.abs(residual) - ROUNDING * np.abs(self.y), 0.0)
-        residual = np.copysign(size, residual)
-        return float(0.5 * (beta @ fitted) + self.terms.conjugate(residual).sum())
+        losses = self.terms.conjugate(self.y - prediction)
+        return self._rounded(float(0.5 * (beta @ fitted) + losses.sum()))
 
     def best_intercept(self, fitted: Array) -> float:
         """The b that minimises the primal at this f: the middle where an interval does."""

@@ -70,7 +70,7 @@ class SolverOptions:
         Called with a :class:`Progress` at every gap check; a true result stops the solve.
     """
 
-    tol: float = 1e-3
+    tol: float = 1e-4
     max_iter: int = -1
     time_limit: float | None = None
     working_set: str = "nearest"
