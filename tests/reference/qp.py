@@ -87,6 +87,7 @@ def dual_qp(
     x, z = solution
     x = np.clip(x, 0.0, ends if costs.power == 1 else np.inf)
     beta = np.bincount(index, weights=sign * x, minlength=len(y))
+    beta = _balanced(beta) if offset else beta
     b = float(z[0]) if offset else 0.0
     return Optimum(
         beta, b, dual_objective(K, y, costs, beta), primal_objective(K, y, costs, beta, b)
@@ -125,9 +126,17 @@ def primal_qp(
     most = np.where(ends > 0, np.inf, 0.0) if squared else ends
     sides = np.clip(z[: 2 * n], 0.0, most)
     beta = sides[:n] - sides[n:]
+    beta = _balanced(beta) if offset else beta
     w, b = x[:r], float(x[r]) if offset else 0.0
     upper = float(0.5 * w @ w + costs.value(y - L @ w - b).sum())
     return Optimum(beta, b, dual_objective(K, y, costs, beta), upper)
+
+
+def _balanced(beta: Array) -> Array:
+    """β with Σβ = 0, which clarabel meets up to its tolerance: the larger side is scaled down."""
+    plus, minus = np.maximum(beta, 0.0), np.maximum(-beta, 0.0)
+    total = min(plus.sum(), minus.sum())
+    return plus * (total / max(plus.sum(), 1e-300)) - minus * (total / max(minus.sum(), 1e-300))
 
 
 def _solve(

@@ -74,6 +74,7 @@ cdef class CoordinateState:
     cdef int working_set
     cdef long last_i, last_j
     cdef readonly double best_gain
+    cdef double singular
     cdef readonly long steps, needed
 
     def __init__(self, double[::1] beta, double[::1] gradient, const double[:, ::1] terms,
@@ -133,7 +134,7 @@ cdef class CoordinateState:
             a = self.diagonal[i] + self.terms[4 if sign_i > 0 else 3, i]
             b = self.diagonal[j] + self.terms[4 if sign_j > 0 else 3, j]
             det = a * b - k_ij * k_ij
-            if det <= 1e-14 * a * b:
+            if det <= self.singular * a * b:
                 continue
             r_i = c_i - sign_i * self.terms[2, i]
             r_j = c_j - sign_j * self.terms[2, j]
@@ -246,6 +247,8 @@ cdef class CoordinateState:
         cdef int kind = self.working_set
         cdef int c, spare
         self.needed = -1
+        # a determinant relative to a·b that the rows' rounding cannot tell from 0
+        self.singular = 1e-6 if real is float else 1e-14
         with nogil:
             # a zero step along the diagonal selects without moving anything
             self.gains(<const double*>&self.diagonal[0], &self.diagonal[0], 0.0, 0.0, &first,

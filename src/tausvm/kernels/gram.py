@@ -29,6 +29,8 @@ class Gram(ABC):
     slots : int64 array (n,)
         Where row i is held, −1 where it is not.
     diagonal : array (n,)
+        K's diagonal as the rows hold it: a core must see one matrix, or copies of a point
+        seem to gain by passing weight to each other.
     """
 
     rows: NDArray[np.float32] | NDArray[np.float64]
@@ -109,7 +111,7 @@ class KernelGram(Gram):
         self.kernel = kernel
         self.points = points
         n = len(points)
-        self.diagonal = kernel.diagonal(points)
+        self.diagonal = kernel.diagonal(points).astype(dtype).astype(np.float64)
         fits = int(cache_size * 2**20 / (n * np.dtype(dtype).itemsize))
         capacity = min(n, max(fits, 2))
         self.rows = np.empty((capacity, n), dtype=dtype)

@@ -14,6 +14,10 @@ Array = NDArray[np.float64]
 
 #: exact checks in a row that may fail to lower the gap before a solve is given up
 PATIENCE = 30
+#: checks in a row without progress after which rows in float32 are suspected
+STALE = 10
+#: gaps at which the rounding of float32 rows can matter
+ROUNDED_GAP = 1e-4
 
 
 class Monitor:
@@ -22,7 +26,8 @@ class Monitor:
     The solver keeps ``gradient`` = Kβ − y by updates. A check evaluates the gap from it;
     when that is small enough, Kβ is computed afresh in float64 from the data, the gradient
     is replaced by the exact one, and only the exact gap ends the solve. With rows kept in
-    float32 this is iterative refinement: what was rounded is corrected, not accepted.
+    float32 this is iterative refinement: what was rounded is corrected, not accepted. There
+    it also happens when a small gap has stopped falling.
     """
 
     def __init__(self, problem: Problem, options: SolverOptions, solver: str) -> None:
@@ -37,6 +42,9 @@ class Monitor:
         self.gap = np.inf
         self._best_exact = np.inf
         self._failed = 0
+        self._rounded = problem.gram.rows.dtype == np.float32
+        self._best = np.inf
+        self._stale = 0
 
     @property
     def seconds(self) -> float:
@@ -46,12 +54,22 @@ class Monitor:
         limit = self.options.time_limit
         return limit is not None and self.seconds >= limit
 
+    def _stalled(self, gap: float) -> bool:
+        """Whether rounded rows may be what keeps the gap from falling."""
+        self._stale = self._stale + 1 if gap > 0.7 * self._best else 0
+        self._best = min(self._best, gap)
+        if not self._rounded or gap > ROUNDED_GAP or self._stale < STALE:
+            return False
+        self._stale = 0
+        return True
+
     def should_stop(self, beta: Array, gradient: Array, n_iter: int, offset: float) -> bool:
         """Check the gap at β with this offset; ``gradient`` may be replaced by the exact one."""
         problem, options = self.problem, self.options
         fitted = gradient + problem.y
         primal, dual = problem.primal_value(beta, fitted, offset), problem.dual_value(beta, fitted)
-        exact = relative_gap(primal, dual) <= options.tol
+        close = relative_gap(primal, dual) <= options.tol
+        exact = close or self._stalled(relative_gap(primal, dual))
         if exact:
             certificate = problem.certificate(beta)
             np.subtract(certificate.fitted, problem.y, out=gradient)
@@ -67,8 +85,9 @@ class Monitor:
             if self.gap <= options.tol:
                 self.status = Status.SOLVED
                 return True
-            self._failed = self._failed + 1 if self.gap > 0.7 * self._best_exact else 0
-            self._best_exact = min(self._best_exact, self.gap)
+            if close:
+                self._failed = self._failed + 1 if self.gap > 0.7 * self._best_exact else 0
+                self._best_exact = min(self._best_exact, self.gap)
             if self._failed > PATIENCE:
                 self.status = Status.NUMERICAL_ERROR
                 return True

@@ -28,6 +28,9 @@ PREFILL = 2000
 
 WORKING_SETS = {"single": SINGLE, "halves": HALVES, "nearest": NEAREST}
 
+#: batches on a shrunk set before the full one is looked at again
+VISIT = 40
+
 
 def solve_smo(
     problem: Problem, options: SolverOptions, start: tuple[Array, Array] | None = None
@@ -53,6 +56,7 @@ def solve_smo(
     active: Index | None = None
     state: _State | None = None
     tol = np.inf
+    visit = 0
     while True:
         if active is None:
             at = Derivatives.at(problem, beta, gradient)
@@ -66,12 +70,16 @@ def solve_smo(
             active = None if everyone else active
             if state is None or problem.offset:
                 state = _State(problem, options, beta, gradient, active)
+            visit = 0
         assert state is not None
-        steps, optimal = state.run(tol, batch)
+        left = options.max_iter - n_iter if options.max_iter >= 0 else batch
+        steps, optimal = state.run(tol, min(batch, left))
         n_iter += steps
+        visit += 1
         if active is None:
             continue
-        if optimal or monitor.out_of_time() or 0 <= options.max_iter <= n_iter:
+        done = optimal or visit >= VISIT
+        if done or monitor.out_of_time() or 0 <= options.max_iter <= n_iter:
             state.restore(beta, gradient)
             active = None
     return monitor.result(beta, n_iter)
