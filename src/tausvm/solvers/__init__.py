@@ -48,7 +48,8 @@ def choose_solver(problem: Problem) -> str:
     held = problem.gram.whole or problem.n <= DIRECT
     if serves(problem) and not problem.terms.kink.any() and held:
         return "newton"
-    return "interior_point" if problem.n <= FEW_SAMPLES else "block"
+    few = problem.n <= FEW_SAMPLES and problem.gram.whole
+    return "interior_point" if few else "block"
 
 
 def solve(
