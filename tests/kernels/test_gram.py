@@ -62,10 +62,11 @@ def test_products_blocks_and_sums(kind: str) -> None:
     held = gram.held_block(index)
     assert held.dtype == gram.rows.dtype
     np.testing.assert_allclose(held, MATRIX[np.ix_(index, index)], atol=1e-6)
+    tolerance = 1e-12 if gram.rows.dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(gram.held_product(beta), MATRIX @ beta, atol=tolerance)
     support = np.flatnonzero(beta)
     out = np.ones(N)
     gram.add_rows(support, beta[support], out)
-    tolerance = 1e-12 if gram.rows.dtype == np.float64 else 1e-5
     np.testing.assert_allclose(out, 1.0 + MATRIX @ beta, atol=tolerance)
     check_rows_held(gram)
 
@@ -88,6 +89,7 @@ def test_whole_matrix_is_computed_once() -> None:
         gram.require(np.array([5, 5, 7]))
     assert gram.rows_computed == N
     check_rows_held(gram)
+    np.testing.assert_array_equal(gram.slots, np.arange(N))
 
 
 def test_least_recently_used_goes_first() -> None:
@@ -157,6 +159,16 @@ def test_an_interrupted_fill_leaves_no_stale_row() -> None:
     for row in (3, 0, 2, 1):
         gram.require(np.array([row]))
         check_rows_held(gram)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", ["linear", "poly", "rbf", "laplacian"])
+def test_diagonal_is_what_the_rows_hold(name: str, dtype: type) -> None:
+    """A core must see one matrix: no rounding between K_ii and row i."""
+    gram = KernelGram(make_kernel(name, 0.4, 3, 1.0), Points(X), 100.0, dtype)
+    gram.require(np.arange(N))
+    rounding = 8 * np.finfo(np.float64).eps
+    np.testing.assert_allclose(gram.diagonal, np.diagonal(gram.rows), rtol=rounding)
 
 
 @pytest.mark.parametrize("n", [1, 2])

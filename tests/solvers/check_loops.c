@@ -190,6 +190,52 @@ DEFINE_CHECK_SEARCHES(f64, double)
 DEFINE_CHECK_GAINS(f32, float)
 DEFINE_CHECK_GAINS(f64, double)
 
+/* bounds alone: the same gains as the general loop with no kink and no ridge */
+#define DEFINE_CHECK_BOX_GAINS(SUFFIX, T)                                               \
+    static void check_box_gains_##SUFFIX(long n)                                        \
+    {                                                                                   \
+        static double g[3][MOST + 1], beta[MOST], diagonal[MOST], table[7 * MOST], room[2 * MOST]; \
+        static T row_i[MOST], row_j[MOST];                                              \
+        for (int trial = 0; trial < 3; trial++) {                                       \
+            for (long k = 0; k < n; k++) {                                              \
+                double *t = table + k;                                                  \
+                g[0][k] = g[1][k] = g[2][k] = uniform(-1, 1);                           \
+                diagonal[k] = trial == 2 ? 0.0 : uniform(0, 2);                         \
+                t[0] = k % 4 ? -uniform(0, 1) : 0.0;                                    \
+                t[n] = uniform(0, 1);                                                   \
+                t[2 * n] = t[3 * n] = t[4 * n] = 0.0;                                   \
+                t[5 * n] = t[6 * n] = 1 / fmax(diagonal[k], 1e-300);                    \
+                beta[k] = k % 3 ? uniform(t[0], t[n]) : t[k % 2 * n];                   \
+                room[k] = t[0] - beta[k];                                               \
+                room[n + k] = t[n] - beta[k];                                           \
+                row_i[k] = (T)uniform(-1, 1);                                           \
+                row_j[k] = (T)uniform(-1, 1);                                           \
+            }                                                                           \
+            g[0][n] = g[1][n] = g[2][n] = 42;                                           \
+            long begin = trial == 0 ? n / 3 : 0, at[3];                                 \
+            double gain[3], si = uniform(-1, 1), sj = uniform(-1, 1);                   \
+            update_box_gains_##SUFFIX##_any(g[0], room, n, diagonal, table + 6 * n, row_i, row_j, \
+                                            si, sj, begin, n, &at[0], &gain[0]);        \
+            update_box_gains_##SUFFIX##_avx2(g[1], room, n, diagonal, table + 6 * n, row_i, row_j, \
+                                             si, sj, begin, n, &at[1], &gain[1]);       \
+            update_gains_##SUFFIX##_any(g[2], beta, table, n, diagonal, row_i, row_j, si, sj, \
+                                        begin, n, &at[2], &gain[2]);                    \
+            for (long k = 0; k <= n; k++)                                               \
+                expect(close_to(g[0][k], g[1][k], 0, 1e-15) &&                          \
+                           close_to(g[0][k], g[2][k], 0, 1e-15),                        \
+                       "box gains' gradient " #SUFFIX, n, g[0][k], g[1][k]);            \
+            for (int other = 1; other < 3; other++) {                                   \
+                expect(close_to(gain[0], gain[other], 1e-13, 1e-15), "box gain " #SUFFIX, n, \
+                       gain[0], gain[other]);                                           \
+                expect(at[0] == at[other] || gain[0] < 1e-14, "index of box gain " #SUFFIX, n, \
+                       at[0], at[other]);                                               \
+            }                                                                           \
+        }                                                                               \
+    }
+
+DEFINE_CHECK_BOX_GAINS(f32, float)
+DEFINE_CHECK_BOX_GAINS(f64, double)
+
 #define DEFINE_CHECK_ACCUMULATE(SUFFIX, T)                                              \
     static void check_accumulate_##SUFFIX(long n)                                       \
     {                                                                                   \
@@ -233,6 +279,8 @@ int main(void)
         check_searches_f64(n);
         check_gains_f32(n);
         check_gains_f64(n);
+        check_box_gains_f32(n);
+        check_box_gains_f64(n);
         check_accumulate_f32(n);
         check_accumulate_f64(n);
     }
