@@ -34,6 +34,8 @@ INNER_TOLERANCE = 0.1
 #: gathered and the gap can be looked at again
 INNER_STEPS = 40
 WHOLE_STEPS = 1
+#: from here on blocks are larger: they have to be gathered from longer rows
+MANY_SAMPLES = 4000
 #: nanoseconds of a block beside its steps
 BLOCK_OVERHEAD = 2e5
 #: blocks in a row without a single step after which a solve is given up
@@ -81,7 +83,8 @@ class _Blocks:
         self.problem = problem
         self.options = options
         self.monitor = monitor
-        self.smallest = min(options.block_size, problem.n, problem.gram.capacity)
+        wanted = options.block_size or (512 if problem.n < MANY_SAMPLES else 1024)
+        self.smallest = min(wanted, problem.n, problem.gram.capacity)
         self.work = 0.0
         self.whole_state: Core | None = None
         #: blocks in a row in which no step gained enough

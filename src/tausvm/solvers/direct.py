@@ -28,8 +28,8 @@ def solve_interior_point(
     """
     if not problem.gram.whole:
         raise ValueError(
-            f"solver='interior_point' needs the whole kernel matrix, got {problem.n} samples, whose "
-            "rows do not fit cache_size; raise cache_size or use solver='block'"
+            f"solver='interior_point' needs the whole kernel matrix, got {problem.n} samples, "
+            "whose rows do not fit cache_size; raise cache_size or use solver='block'"
         )
     monitor = Monitor(problem, options, "interior_point")
     beta = np.zeros(problem.n) if start is None else start[0].copy()

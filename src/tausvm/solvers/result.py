@@ -64,8 +64,8 @@ class SolverOptions:
         How many nearest points WSS 2 considers.
     shrinking : bool
         For ``smo`` with offset: leave settled variables out until the final check.
-    block_size : int
-        Variables per block in ``block``.
+    block_size : int or None
+        The fewest variables per block in ``block``; None chooses by the number of samples.
     callback : callable or None
         Called with a :class:`Progress` at every gap check; a true result stops the solve.
     """
@@ -76,7 +76,7 @@ class SolverOptions:
     working_set: str = "nearest"
     neighbours: int = 15
     shrinking: bool = True
-    block_size: int = 512
+    block_size: int | None = None
     callback: Callable[[Progress], object] | None = None
 
     def with_(self, **changes: object) -> SolverOptions:
