@@ -196,11 +196,11 @@ DEFINE_CHECK_GAINS(f64, double)
     {                                                                                   \
         static double g[3][MOST + 1], beta[MOST], diagonal[MOST], table[7 * MOST], room[2 * MOST]; \
         static T row_i[MOST], row_j[MOST];                                              \
-        for (int trial = 0; trial < 3; trial++) {                                       \
+        for (int trial = 0; trial < 4; trial++) {                                       \
             for (long k = 0; k < n; k++) {                                              \
                 double *t = table + k;                                                  \
                 g[0][k] = g[1][k] = g[2][k] = uniform(-1, 1);                           \
-                diagonal[k] = trial == 2 ? 0.0 : uniform(0, 2);                         \
+                diagonal[k] = trial == 2 ? 0.0 : trial == 3 ? 1.5 : uniform(0, 2);      \
                 t[0] = k % 4 ? -uniform(0, 1) : 0.0;                                    \
                 t[n] = uniform(0, 1);                                                   \
                 t[2 * n] = t[3 * n] = t[4 * n] = 0.0;                                   \
@@ -214,10 +214,11 @@ DEFINE_CHECK_GAINS(f64, double)
             g[0][n] = g[1][n] = g[2][n] = 42;                                           \
             long begin = trial == 0 ? n / 3 : 0, at[3];                                 \
             double gain[3], si = uniform(-1, 1), sj = uniform(-1, 1);                   \
-            update_box_gains_##SUFFIX##_any(g[0], room, n, diagonal, table + 6 * n, row_i, row_j, \
-                                            si, sj, begin, n, &at[0], &gain[0]);        \
-            update_box_gains_##SUFFIX##_avx2(g[1], room, n, diagonal, table + 6 * n, row_i, row_j, \
-                                             si, sj, begin, n, &at[1], &gain[1]);       \
+            int same_q = trial >= 2; /* the diagonal is the same all along */             \
+            update_box_gains_##SUFFIX##_any(same_q, g[0], room, n, diagonal,           \
+                                            table + 6 * n, row_i, row_j, si, sj, begin, n, &at[0], &gain[0]);        \
+            update_box_gains_##SUFFIX##_avx2(same_q, g[1], room, n, diagonal,          \
+                                             table + 6 * n, row_i, row_j, si, sj, begin, n, &at[1], &gain[1]);       \
             update_gains_##SUFFIX##_any(g[2], beta, table, n, diagonal, row_i, row_j, si, sj, \
                                         begin, n, &at[2], &gain[2]);                    \
             for (long k = 0; k <= n; k++)                                               \

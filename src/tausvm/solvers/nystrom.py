@@ -35,7 +35,7 @@ class Nystrom:
         diagonal = np.einsum("ii->i", core)
         # rows may be float32: a ridge above their rounding keeps the factor meaningful
         floor = 1e-12 if gram.rows.dtype == np.float64 else 1e-6
-        jitter = floor * float(diagonal.mean())
+        jitter = floor * (float(diagonal.mean()) or 1.0)  # all landmarks may be zero rows
         while True:
             try:
                 factor = cholesky(np.asfortranarray(core + jitter * np.eye(len(core))))
