@@ -21,10 +21,10 @@ cdef extern from "loops.h" nogil:
                           const float*, const float*, double, double, long, long, long*, double*)
     void update_gains_f64(double*, const double*, const double*, long, const double*,
                           const double*, const double*, double, double, long, long, long*, double*)
-    void update_box_gains_f32(double*, const double*, long, const double*, const double*,
+    void update_box_gains_f32(int, double*, const double*, long, const double*, const double*,
                               const float*, const float*, double, double, long, long, long*,
                               double*)
-    void update_box_gains_f64(double*, const double*, long, const double*, const double*,
+    void update_box_gains_f64(int, double*, const double*, long, const double*, const double*,
                               const double*, const double*, double, double, long, long, long*,
                               double*)
 
@@ -69,7 +69,7 @@ cdef class CoordinateState:
     cdef double[::1] beta, gradient, diagonal
     cdef double[:, ::1] terms
     cdef double[:, ::1] room
-    cdef bint box
+    cdef bint box, uniform
     cdef int64_t[:, ::1] nearest
     cdef int working_set
     cdef long last_i, last_j
@@ -85,6 +85,7 @@ cdef class CoordinateState:
         self.terms = _table(np.asarray(terms), np.asarray(diagonal))
         self.diagonal = diagonal
         self.box = not np.any(np.asarray(terms)[2:])
+        self.uniform = m > 0 and np.ptp(np.asarray(diagonal)) == 0
         self.room = np.asarray(terms)[:2] - np.asarray(beta)
         self.working_set = working_set if m > 1 else 1
         self.nearest = np.full((m if self.working_set == 3 else 0,
@@ -173,6 +174,19 @@ cdef class CoordinateState:
                 best.beta_j = b_j
         return best
 
+    cdef double most_gain(self, Py_ssize_t i, Py_ssize_t j, double k_ij) noexcept nogil:
+        """What a pair would gain if it had no bounds, at least as much as it can gain with
+        them; 0 where j is at a bound that it would leave outwards, so that i moves alone."""
+        cdef double q_i = self.diagonal[i], q_j = self.diagonal[j]
+        cdef double g_i = self.gradient[i], g_j = self.gradient[j]
+        cdef double det = q_i * q_j - k_ij * k_ij
+        cdef double way_j = g_i * k_ij - g_j * q_i
+        if det <= 1e-10 * q_i * q_j:
+            return INFINITY
+        if (way_j > 0 and self.room[1, j] <= 0) or (way_j < 0 and self.room[0, j] >= 0):
+            return 0
+        return 0.5 * (g_i * (g_i * q_j - g_j * k_ij) - g_j * way_j) / det
+
     cdef void find_nearest(self, Py_ssize_t i, const real* row) noexcept nogil:
         """The points nearest to i in the feature space, by insertion into a short list."""
         cdef Py_ssize_t k, p, count = 0, most = self.nearest.shape[1]
@@ -209,11 +223,11 @@ cdef class CoordinateState:
                 index, gain = second, gain_j
             if self.box:
                 if real is float:
-                    update_box_gains_f32(&self.gradient[0], &self.room[0, 0], m,
+                    update_box_gains_f32(self.uniform, &self.gradient[0], &self.room[0, 0], m,
                                          &self.diagonal[0], &self.terms[6, 0], row_i, row_j,
                                          step_i, step_j, begin, end, index, gain)
                 else:
-                    update_box_gains_f64(&self.gradient[0], &self.room[0, 0], m,
+                    update_box_gains_f64(self.uniform, &self.gradient[0], &self.room[0, 0], m,
                                          &self.diagonal[0], &self.terms[6, 0], row_i, row_j,
                                          step_i, step_j, begin, end, index, gain)
             elif real is float:
@@ -302,6 +316,9 @@ cdef class CoordinateState:
                         p = self.last_i if c % 2 == 0 else self.last_j
                         if p < 0 or p == k or slots[p] < 0:
                             continue
+                        if self.box and self.most_gain(
+                                k, p, row_i[p] if c < 2 else row_j[p]) <= best.gain:
+                            continue
                         trial = self.solve_pair(k, p, row_i[p] if c < 2 else row_j[p])
                         if trial.gain > best.gain:
                             best = trial
@@ -313,6 +330,8 @@ cdef class CoordinateState:
                             self.find_nearest(i, row_i)
                         for k in range(self.nearest.shape[1]):
                             p = self.nearest[i, k]
+                            if self.box and self.most_gain(i, p, row_i[p]) <= best.gain:
+                                continue
                             trial = self.solve_pair(i, p, row_i[p])
                             if trial.gain > best.gain:
                                 best = trial

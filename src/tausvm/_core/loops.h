@@ -751,13 +751,15 @@ DEFINE_UPDATE_GAINS_AVX2(f64, double)
  * -gradient / q cut to the room left, so that fewer numbers pass through the cache.
  * room holds two rows of length tstride: lower - beta and upper - beta. */
 #define DEFINE_UPDATE_BOX_GAINS(NAME, T)                                               \
-    static TAUSVM_CLONES void NAME(double *restrict gradient, const double *restrict room, \
-                                   long tstride, const double *restrict diagonal,      \
+    static TAUSVM_CLONES void NAME(int uniform, double *restrict gradient,             \
+                                   const double *restrict room, long tstride,          \
+                                   const double *restrict diagonal,                    \
                                    const double *restrict inverse,                     \
                                    const T *restrict row_i, const T *restrict row_j,   \
                                    double step_i, double step_j, long begin, long end, \
                                    long *restrict index, double *restrict gain)        \
     {                                                                                  \
+        (void)uniform; /* whether the diagonal is the same all along */                \
         double best = -INFINITY;                                                       \
         long best_k = begin;                                                           \
         for (long t = begin; t < end; t++) {                                           \
@@ -781,12 +783,14 @@ DEFINE_UPDATE_BOX_GAINS(update_box_gains_f64_any, double)
 
 #ifdef TAUSVM_AVX2
 #define DEFINE_UPDATE_BOX_GAINS_AVX2(SUFFIX, T)                                        \
-    static AVX2 void update_box_gains_##SUFFIX##_avx2(                                 \
-        double *restrict gradient, const double *restrict room, long tstride,          \
+    static inline AVX2 __attribute__((always_inline)) void box_gains_##SUFFIX(         \
+        const int uniform, double *restrict gradient, const double *restrict room, long tstride, \
         const double *restrict diagonal, const double *restrict inverse,               \
         const T *restrict row_i, const T *restrict row_j, double step_i, double step_j, \
         long begin, long end, long *restrict index, double *restrict gain)             \
     {                                                                                  \
+        const __m256d inverse_0 = _mm256_set1_pd(inverse[begin]);                      \
+        const __m256d half_q_0 = _mm256_set1_pd(0.5 * diagonal[begin]);                \
         const __m256d si = _mm256_set1_pd(step_i), sj = _mm256_set1_pd(step_j);        \
         const __m256d half = _mm256_set1_pd(0.5), minus = _mm256_set1_pd(-0.0);        \
         const __m256i eight = _mm256_set1_epi64x(8);                                   \
@@ -804,11 +808,13 @@ DEFINE_UPDATE_BOX_GAINS(update_box_gains_f64_any, double)
                 g = _mm256_fmadd_pd(sj, load4_##SUFFIX(row_j + p), g);                 \
                 _mm256_storeu_pd(gradient + p, g);                                     \
                 __m256d down = _mm256_xor_pd(minus, g);                                \
-                __m256d step = _mm256_mul_pd(down, _mm256_loadu_pd(inverse + p));      \
+                __m256d step = _mm256_mul_pd(                                          \
+                    down, uniform ? inverse_0 : _mm256_loadu_pd(inverse + p));         \
                 step = _mm256_min_pd(step, _mm256_loadu_pd(room + tstride + p));       \
                 step = _mm256_max_pd(step, _mm256_loadu_pd(room + p));                 \
-                __m256d q = _mm256_mul_pd(half, _mm256_loadu_pd(diagonal + p));        \
-                __m256d v = _mm256_mul_pd(step, _mm256_fnmadd_pd(q, step, down));      \
+                __m256d half_q =                                                       \
+                    uniform ? half_q_0 : _mm256_mul_pd(half, _mm256_loadu_pd(diagonal + p)); \
+                __m256d v = _mm256_mul_pd(step, _mm256_fnmadd_pd(half_q, step, down)); \
                 __m256d better = _mm256_cmp_pd(v, best[l], _CMP_GT_OQ);                \
                 best[l] = _mm256_blendv_pd(best[l], v, better);                        \
                 at[l] = _mm256_blendv_epi8(at[l], ks[l], _mm256_castpd_si256(better)); \
@@ -821,7 +827,7 @@ DEFINE_UPDATE_BOX_GAINS(update_box_gains_f64_any, double)
             best_k = other_k;                                                          \
         }                                                                              \
         if (t < end) {                                                                 \
-            update_box_gains_##SUFFIX##_any(gradient, room, tstride, diagonal, inverse, row_i, \
+            update_box_gains_##SUFFIX##_any(0, gradient, room, tstride, diagonal, inverse, row_i, \
                                             row_j, step_i, step_j, t, end, &other_k, &other); \
             if (other > top) {                                                         \
                 top = other;                                                           \
@@ -830,6 +836,18 @@ DEFINE_UPDATE_BOX_GAINS(update_box_gains_f64_any, double)
         }                                                                              \
         *index = best_k;                                                               \
         *gain = top;                                                                   \
+    }                                                                                  \
+    static AVX2 void update_box_gains_##SUFFIX##_avx2(                                 \
+        int uniform, double *gradient, const double *room, long tstride,               \
+        const double *diagonal, const double *inverse, const T *row_i, const T *row_j, \
+        double step_i, double step_j, long begin, long end, long *index, double *gain) \
+    {                                                                                  \
+        if (uniform)                                                                   \
+            box_gains_##SUFFIX(1, gradient, room, tstride, diagonal, inverse, row_i, row_j, \
+                               step_i, step_j, begin, end, index, gain);               \
+        else                                                                           \
+            box_gains_##SUFFIX(0, gradient, room, tstride, diagonal, inverse, row_i, row_j, \
+                               step_i, step_j, begin, end, index, gain);               \
     }
 
 DEFINE_UPDATE_BOX_GAINS_AVX2(f32, float)
@@ -837,14 +855,15 @@ DEFINE_UPDATE_BOX_GAINS_AVX2(f64, double)
 #endif
 
 #define DISPATCH_BOX_GAINS(SUFFIX, T)                                                  \
-    static void update_box_gains_##SUFFIX(double *gradient, const double *room, long tstride, \
+    static void update_box_gains_##SUFFIX(int uniform, double *gradient,               \
+                                          const double *room, long tstride,            \
                                           const double *diagonal, const double *inverse, \
                                           const T *row_i, const T *row_j, double step_i, \
                                           double step_j, long begin, long end, long *index, \
                                           double *gain)                                \
     {                                                                                  \
-        BY_CPU(update_box_gains_##SUFFIX, gradient, room, tstride, diagonal, inverse, row_i, \
-               row_j, step_i, step_j, begin, end, index, gain);                        \
+        BY_CPU(update_box_gains_##SUFFIX, uniform, gradient, room, tstride, diagonal,  \
+               inverse, row_i, row_j, step_i, step_j, begin, end, index, gain);                        \
     }
 
 DISPATCH_BOX_GAINS(f32, float)

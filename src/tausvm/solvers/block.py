@@ -100,7 +100,7 @@ class _Blocks:
             return
         size = min(size, gram.capacity)
         share = max(INNER_TOLERANCE, enough) * 0.01**self.idle
-        if size >= 0.5 * problem.n and gram.whole:
+        if size >= 0.7 * problem.n and gram.whole:
             everything = np.arange(problem.n)
             gram.require(everything)
             if self.whole_state is None:

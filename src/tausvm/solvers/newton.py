@@ -26,8 +26,10 @@ from .result import SolverOptions, SolverResult, Status
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-#: systems up to this order are factorised
+#: systems up to this order are factorised; fewer where a rough solution will do
 DIRECT = 1500
+DIRECT_ROUGH = 400
+ROUGH = 1e-5
 #: most landmarks of the preconditioner of larger ones
 RANK = 400
 
@@ -130,6 +132,7 @@ class _Systems:
         self.monitor = monitor
         self.preconditioner: Nystrom | None = None
         self.flat = np.zeros(problem.n)
+        self.direct = DIRECT if monitor.options.tol < ROUGH else DIRECT_ROUGH
         # the system of a wrong pattern needs no exact solution
         self.reduction = 0.01
         self._sharpened = 0
@@ -168,7 +171,7 @@ class _Systems:
         if step.any():  # samples that came to lie inside their tube
             right -= problem.gram.held_product(step)[active]
         ones = np.ones(len(active))
-        if len(active) <= DIRECT:
+        if len(active) <= self.direct:
             factor = self._factor(active, ridge)
             solution = cholesky_solve(factor, right)
             flat = cholesky_solve(factor, ones) if problem.offset else ones
