@@ -132,7 +132,8 @@ def _side_events(
 def project_onto_sum(point: Array, lower: Array, upper: Array, total: float) -> Array:
     """The nearest point of the box with a given sum: clip(point − s) for the right s."""
     clipped = np.clip(point, lower, upper)
-    if clipped.sum() == total:
+    # a sum that is right but for rounding must not move variables that lie at 0
+    if abs(clipped.sum() - total) <= 1e-15 * np.abs(clipped).sum():
         return clipped
     falling, resting = np.isfinite(upper), np.isfinite(lower)
     knots = np.concatenate([(point - upper)[falling], (point - lower)[resting]])
