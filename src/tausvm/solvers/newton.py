@@ -30,7 +30,8 @@ Index = NDArray[np.int64]
 DIRECT = 1500
 DIRECT_ROUGH = 400
 ROUGH = 1e-5
-#: most landmarks of the preconditioner of larger ones
+#: landmarks of the preconditioner of larger ones: a share of the samples, up to a number
+SHARE = 0.08
 RANK = 400
 
 
@@ -177,7 +178,7 @@ class _Systems:
             flat = cholesky_solve(factor, ones) if problem.offset else ones
         else:
             if self.preconditioner is None:
-                rank = int(min(0.08 * problem.n, RANK, problem.gram.capacity))
+                rank = int(min(SHARE * problem.n, RANK, problem.gram.capacity))
                 self.preconditioner = Nystrom(problem.gram, rank)
             self.preconditioner.prepare(active, ridge)
             flat = ones
