@@ -15,6 +15,8 @@ from .scalar import Kernel
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
+#: rows kept however small the budget: a step of SMO needs three at once
+FEWEST_ROWS = 3
 #: bytes of kernel values computed at a time: long enough for BLAS, short enough for Ctrl-C
 CHUNK_BYTES = 32 << 20
 
@@ -113,7 +115,7 @@ class KernelGram(Gram):
         n = len(points)
         self.diagonal = kernel.diagonal(points).astype(dtype).astype(np.float64)
         fits = int(cache_size * 2**20 / (n * np.dtype(dtype).itemsize))
-        capacity = min(n, max(fits, 2))
+        capacity = min(n, max(fits, FEWEST_ROWS))
         self.rows = np.empty((capacity, n), dtype=dtype)
         self.slots = np.full(n, -1, dtype=np.int64)
         self._holder = np.full(capacity, -1, dtype=np.int64)

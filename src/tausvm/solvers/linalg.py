@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, solve_triangular
-from scipy.linalg.blas import dgemm
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 Array = NDArray[np.float64]
@@ -49,4 +48,4 @@ def cholesky_solve(factor: Array, b: Array) -> Array:
     return x
 
 
-__all__ = ["LinAlgError", "cholesky", "cholesky_solve", "dgemm"]
+__all__ = ["LinAlgError", "cholesky", "cholesky_solve"]
