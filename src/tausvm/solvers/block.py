@@ -140,7 +140,7 @@ class _Blocks:
             state.run(rows, slots, None, 0.0, 0)
             tol = state.best_gain * share**2  # a gain goes with the square of the violation
         before = state.steps
-        batch = max(1000, int(5e7 / size))  # some tens of milliseconds
+        batch = max(500, int(2e7 / size))  # some tens of milliseconds
         left = steps_each * size
         while left > 0 and state.run(rows, slots, None, tol, min(batch, left)):
             left -= batch
