@@ -39,7 +39,7 @@ def grams() -> dict[str, Gram]:
         "whole": small_gram(N),
         "whole float32": small_gram(N, np.float32),
         "seven rows": small_gram(7),
-        "two rows float32": small_gram(2, np.float32),
+        "three rows float32": small_gram(3, np.float32),
         "csr": KernelGram(make_kernel("rbf", 0.4), Points(sp.csr_matrix(X)), 1.0, np.float64),
         "precomputed": PrecomputedGram(MATRIX),
     }
@@ -146,13 +146,14 @@ def test_an_interrupted_fill_leaves_no_stale_row() -> None:
     def sometimes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         nonlocal calls
         calls += 1
-        if calls == 4:  # the first is for the diagonal
+        if calls == 5:  # the first is for the diagonal
             raise KeyboardInterrupt
         return make_kernel("rbf", 0.4).between(Points(a), Points(b))
 
-    gram = KernelGram(make_kernel(sometimes, 0.0), Points(X), megabytes(2, np.float64), np.float64)
+    gram = KernelGram(make_kernel(sometimes, 0.0), Points(X), megabytes(3, np.float64), np.float64)
     gram.require(np.array([0, 1]))
     gram.require(np.array([2]))
+    gram.require(np.array([4]))
     with pytest.raises(KeyboardInterrupt):
         gram.require(np.array([3]))
     check_rows_held(gram)

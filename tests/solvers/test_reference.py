@@ -89,7 +89,7 @@ def test_rows_in_single_precision(number: int) -> None:
 @pytest.mark.parametrize("number", SOME_COMPUTED[::2], ids=title)
 def test_cache_of_a_few_rows(number: int, solver: str) -> None:
     case = make(number)
-    rows = 2 + number % 5
+    rows = 3 + number % 5
     problem = case.problem(cache_size=rows * len(case.y) * 8 / 2**20)
     assert problem.gram.capacity == min(rows, len(case.y))
     assert_optimal(case, solve(problem, solver, OPTIONS), optimum(number))
