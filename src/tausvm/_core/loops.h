@@ -425,6 +425,16 @@ static inline AVX2 long best_lane(__m256d value, __m256i index, double *top)
     return k[best];
 }
 
+/* the place of the larger of two values, which goes to top; the first of equal ones */
+static inline long better_of(double *top, long at, double other, long other_at)
+{
+    if (other > *top || (other == *top && other_at < at)) {
+        *top = other;
+        return other_at;
+    }
+    return at;
+}
+
 #define DEFINE_UPDATE_PAIR_AVX2(SUFFIX, T)                                             \
     static AVX2 long update_pair_##SUFFIX##_avx2(                                      \
         double *restrict gradient, const double *restrict slope_up,                    \
@@ -459,10 +469,7 @@ static inline AVX2 long best_lane(__m256d value, __m256i index, double *top)
         }                                                                              \
         double best, other;                                                            \
         long best_k = best_lane(best_a, at_a, &best), other_k = best_lane(best_b, at_b, &other); \
-        if (other > best || (other == best && other_k < best_k)) {                     \
-            best = other;                                                              \
-            best_k = other_k;                                                          \
-        }                                                                              \
+        best_k = better_of(&best, best_k, other, other_k);                             \
         for (; k < n; k++) {                                                           \
             gradient[k] += step * ((double)row_i[k] - (double)row_j[k]);               \
             double up = -(gradient[k] + slope_up[k]);                                  \
@@ -516,10 +523,7 @@ DEFINE_UPDATE_PAIR_AVX2(f64, double)
         double top, other, wide[4];                                                    \
         long best_k = best_lane(_mm256_div_pd(best[0], best_q[0]), at[0], &top);       \
         long other_k = best_lane(_mm256_div_pd(best[1], best_q[1]), at[1], &other);    \
-        if (other > top || (other == top && other_k < best_k)) {                       \
-            top = other;                                                               \
-            best_k = other_k;                                                          \
-        }                                                                              \
+        best_k = better_of(&top, best_k, other, other_k);                              \
         _mm256_storeu_pd(wide, _mm256_max_pd(widest[0], widest[1]));                   \
         double w = wide[0];                                                            \
         for (int l = 1; l < 4; l++)                                                    \
@@ -822,10 +826,7 @@ DEFINE_UPDATE_BOX_GAINS(update_box_gains_f64_any, double)
             }                                                                          \
         double top, other;                                                             \
         long best_k = best_lane(best[0], at[0], &top), other_k = best_lane(best[1], at[1], &other); \
-        if (other > top || (other == top && other_k < best_k)) {                       \
-            top = other;                                                               \
-            best_k = other_k;                                                          \
-        }                                                                              \
+        best_k = better_of(&top, best_k, other, other_k);                              \
         if (t < end) {                                                                 \
             update_box_gains_##SUFFIX##_any(0, gradient, room, tstride, diagonal, inverse, row_i, \
                                             row_j, step_i, step_j, t, end, &other_k, &other); \

@@ -56,8 +56,7 @@ def solve_block(
         A feasible warm start with its Kβ; from zero otherwise.
     """
     monitor = Monitor(problem, options, "block")
-    beta = np.zeros(problem.n) if start is None else start[0].copy()
-    gradient = -problem.y if start is None else start[1] - problem.y
+    beta, gradient = problem.starting_point(start)
     blocks = _Blocks(problem, options, monitor)
     n_iter = 0
     while True:

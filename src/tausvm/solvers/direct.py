@@ -32,8 +32,7 @@ def solve_interior_point(
             "whose rows do not fit cache_size; raise cache_size or use solver='block'"
         )
     monitor = Monitor(problem, options, "interior_point")
-    beta = np.zeros(problem.n) if start is None else start[0].copy()
-    gradient = -problem.y if start is None else start[1] - problem.y
+    beta, gradient = problem.starting_point(start)
     everything = np.arange(problem.n)
     n_iter = 0
     while not monitor.should_stop(

@@ -59,8 +59,7 @@ def solve_newton(
             "epsilon-insensitive); use solver='auto', 'block', 'smo' or 'interior_point'"
         )
     monitor = Monitor(problem, options, "newton")
-    beta = np.zeros(problem.n) if start is None else start[0].copy()
-    gradient = -problem.y if start is None else start[1] - problem.y
+    beta, gradient = problem.starting_point(start)
     intercept = problem.best_intercept(gradient + problem.y)
     systems = _Systems(problem, monitor)
     n_iter = 0

@@ -76,6 +76,13 @@ class Problem:
             return np.clip(beta, lower, upper)
         return project_onto_sum(beta, lower, upper, 0.0)
 
+    def starting_point(self, start: tuple[Array, Array] | None) -> tuple[Array, Array]:
+        """β and the gradient Kβ − y to start from: zero, or a feasible β with its Kβ."""
+        if start is None:
+            return np.zeros(self.n), -self.y
+        beta, fitted = start
+        return beta.copy(), fitted - self.y
+
     def dual_value(self, beta: Array, fitted: Array) -> float:
         """−(½ βᵀKβ − yᵀβ + Σ g(β)) with fitted = Kβ."""
         gain = beta @ self.y - 0.5 * (beta @ fitted) - self.terms.value(beta).sum()

@@ -47,8 +47,7 @@ def solve_smo(
         (Procedure 3: the old gradient but for the changed terms).
     """
     monitor = Monitor(problem, options, "smo")
-    beta = np.zeros(problem.n) if start is None else start[0].copy()
-    gradient = -problem.y if start is None else start[1] - problem.y
+    beta, gradient = problem.starting_point(start)
     batch = max(20, problem.n // 4)
     if problem.n <= PREFILL and problem.gram.whole:
         problem.gram.require(np.arange(problem.n))
