@@ -14,9 +14,10 @@ Array = NDArray[np.float64]
 
 #: exact checks in a row that may fail to lower the gap before a solve is given up
 PATIENCE = 30
-#: checks in a row without progress after which rows in float32 are suspected
+#: checks in a row without progress after which rows in float32 are suspected: soon where the
+#: gap is small enough for their rounding, late where only a large C could make it matter
 STALE = 10
-#: gaps at which the rounding of float32 rows can matter
+STALE_ABOVE = 40
 ROUNDED_GAP = 1e-4
 
 
@@ -27,7 +28,7 @@ class Monitor:
     when that is small enough, Kβ is computed afresh in float64 from the data, the gradient
     is replaced by the exact one, and only the exact gap ends the solve. With rows kept in
     float32 this is iterative refinement: what was rounded is corrected, not accepted. There
-    it also happens when a small gap has stopped falling.
+    it also happens when the gap has stopped falling.
     """
 
     def __init__(self, problem: Problem, options: SolverOptions, solver: str) -> None:
@@ -58,7 +59,7 @@ class Monitor:
         """Whether rounded rows may be what keeps the gap from falling."""
         self._stale = self._stale + 1 if gap > 0.7 * self._best else 0
         self._best = min(self._best, gap)
-        if not self._rounded or gap > ROUNDED_GAP or self._stale < STALE:
+        if not self._rounded or self._stale < (STALE if gap <= ROUNDED_GAP else STALE_ABOVE):
             return False
         self._stale = 0
         return True
