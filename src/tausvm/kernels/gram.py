@@ -18,7 +18,7 @@ Index = NDArray[np.int64]
 #: rows kept however small the budget: a step of SMO needs three at once
 FEWEST_ROWS = 3
 #: bytes of kernel values computed at a time: long enough for BLAS, short enough for Ctrl-C
-CHUNK_BYTES = 32 << 20
+CHUNK_BYTES = 8 << 20
 
 
 class Gram(ABC):

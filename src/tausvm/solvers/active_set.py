@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..losses.terms import DualTerms
 from .cores import core_on
 from .interior_point import interior_point
-from .linalg import LinAlgError, cholesky, cholesky_solve
+from .linalg import LinAlgError, cholesky, cholesky_solve, copy_symmetric
 from .onedim import project_onto_sum
 from .problem import Problem
 from .working import Derivatives
@@ -142,7 +142,7 @@ def move_towards(
 
 def _solve_free(problem: Problem, free: Index, ridge: Array, residual: Array) -> Array:
     """Solve the free system, with a ridge at the level of rounding where K_FF is singular."""
-    matrix = problem.gram.block(free, free).T  # symmetric, and in Fortran's order
+    matrix = problem.gram.block(free, free)
     diagonal = np.einsum("ii->i", matrix)
     original = diagonal + ridge
     scale = float(original.mean()) or 1.0
@@ -150,7 +150,7 @@ def _solve_free(problem: Problem, free: Index, ridge: Array, residual: Array) ->
     while True:
         diagonal[:] = original + jitter
         try:
-            factor = cholesky(matrix.copy(order="F"))
+            factor = cholesky(copy_symmetric(matrix))
             break
         except LinAlgError:
             if jitter > 1e-4 * scale:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..losses.terms import DualTerms
-from .linalg import LinAlgError, cholesky, cholesky_solve
+from .linalg import LinAlgError, cholesky, cholesky_solve, copy_symmetric
 
 Array = NDArray[np.float64]
 
@@ -217,7 +217,7 @@ class _System:
         self.elastic = program.combine(1.0 / self.diagonal)
         if not np.isfinite(self.elastic).all() or not np.isfinite(self.diagonal).all():
             raise LinAlgError("the barrier has overflowed")
-        matrix = program.K.T.copy(order="F")  # K is symmetric: a plain copy of memory
+        matrix = copy_symmetric(program.K)
         np.einsum("ii->i", matrix)[:] += 1.0 / np.maximum(self.elastic, 1e-300)
         self.factor = cholesky(matrix)
         self.ones = None

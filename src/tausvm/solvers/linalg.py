@@ -40,6 +40,18 @@ def cholesky(A: Array) -> Array:
     return A
 
 
+def copy_symmetric(A: Array) -> Array:
+    """A Fortran-ordered copy of a symmetric C-ordered matrix, in pieces.
+
+    Memory that is touched for the first time can be slow to get: Ctrl-C is seen in between.
+    """
+    out = np.empty(A.shape, order="F")
+    step = max(1, 2**20 // max(len(A), 1))
+    for start in range(0, len(A), step):
+        out.T[start : start + step] = A[start : start + step]
+    return out
+
+
 def cholesky_solve(factor: Array, b: Array) -> Array:
     """Solve A x = b for a lower Cholesky factor of A."""
     x, info = dpotrs(factor, b, lower=1)
@@ -48,4 +60,4 @@ def cholesky_solve(factor: Array, b: Array) -> Array:
     return x
 
 
-__all__ = ["LinAlgError", "cholesky", "cholesky_solve"]
+__all__ = ["LinAlgError", "cholesky", "cholesky_solve", "copy_symmetric"]
