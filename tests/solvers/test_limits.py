@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -186,3 +187,25 @@ def test_feasible_on_every_exit() -> None:
                 for limit in (0, 1, 2, 5):
                     options = SolverOptions(tol=1e-12, max_iter=limit, time_limit=5)
                     assert_feasible(case, solve(case.problem(), solver, options))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solver", ITERATIVE)
+def test_fifty_thousand_samples_within_the_cache(solver: str) -> None:
+    """No n×n array (20 GB): rows within cache_size, the rest a few chunks and n-vectors."""
+    rng = np.random.default_rng(0)
+    n, cache_size = 50_000, 400.0
+    X = rng.normal(size=(n, 4))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=n)
+    tracemalloc.start()
+    try:
+        gram = KernelGram(make_kernel("rbf", 0.5), Points(X), cache_size)
+        terms = EpsilonInsensitive(0.1).dual_terms(y, np.ones(n))
+        result = solve(Problem(gram, y, terms, True), solver, SolverOptions(time_limit=20.0))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert gram.rows.nbytes <= cache_size * 2**20
+    assert peak <= (cache_size + 300) * 2**20
+    assert result.dual_objective > 0.0
+    assert np.isfinite(result.dual_gap)
