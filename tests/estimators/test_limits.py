@@ -2,7 +2,6 @@
 
 import logging
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -88,14 +87,27 @@ def test_verbose_is_seen_without_logging_set_up():
 
 
 LONG_FIT = """
+import signal, sys, threading, time
 import numpy as np
-from tausvm import {name}
+import tausvm
+
 rng = np.random.default_rng(0)
-X = rng.normal(size=(6000, 5))
-y = np.sin(3 * X[:, 0]) + rng.normal(size=6000)
-print("started", flush=True)
-{name}(C=1e5, gamma=1.0, tol=1e-10).fit(X, y {labels})
-print("finished", flush=True)
+X = rng.normal(size=(6000, 4))
+y = np.sin(X[:, 0]) + rng.normal(size=6000)
+model = tausvm.{name}(C=1e5, tol=1e-10)
+for attempt in range(3):
+    sent = []
+
+    def interrupt():
+        time.sleep(1.5)
+        sent.append(time.perf_counter())
+        signal.raise_signal(signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    try:
+        model.fit(X, y {labels})
+    except KeyboardInterrupt:
+        print(time.perf_counter() - sent[0], flush=True)
 """
 
 
@@ -104,23 +116,10 @@ print("finished", flush=True)
 def test_ctrl_c(name, labels):
     code = LONG_FIT.format(name=name, labels=labels)
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=120
     )
-    try:
-        assert process.stdout.readline() == "started\n"
-        time.sleep(2.0)
-        assert process.poll() is None, "the fit was over before the interrupt"
-        process.send_signal(signal.SIGINT)
-        sent = time.perf_counter()
-        out, err = process.communicate(timeout=20)
-        waited = time.perf_counter() - sent
-    finally:
-        process.kill()
-    assert "KeyboardInterrupt" in err
-    assert "finished" not in out
-    assert waited < 2.0
+    assert done.returncode == 0, done.stderr
+    waits = [float(line) for line in done.stdout.split()]
+    assert len(waits) == 3, "the fit was over before the interrupt"
+    assert min(waits) < 1.0  # a machine may be busy at the wrong moment, but not every time
