@@ -3,7 +3,17 @@ and cost-sensitive classification, each fit with a certificate of how close to o
 """
 
 from .estimators import SVR, ExpectileSVR, QuantileSVR, TauSVC
+from .selection import SVRCV, ExpectileSVRCV, QuantileSVRCV
 
 __version__ = "0.1.0"
 
-__all__ = ["SVR", "ExpectileSVR", "QuantileSVR", "TauSVC", "__version__"]
+__all__ = [
+    "SVR",
+    "SVRCV",
+    "ExpectileSVR",
+    "ExpectileSVRCV",
+    "QuantileSVR",
+    "QuantileSVRCV",
+    "TauSVC",
+    "__version__",
+]

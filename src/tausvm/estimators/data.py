@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, eigvalsh
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import check_array, validate_data
 
 from .parameters import refuse
 
@@ -37,22 +37,51 @@ class TrainingSet:
         Positive.
     rows : int64 array (n,)
         Where these rows stand in the X that was given.
+    n_given : int
+        How many rows that had.
     """
 
     X: Matrix
     y: NDArray[Any]
     weight: Array
     rows: Index
+    n_given: int
 
     def __len__(self) -> int:
         return len(self.rows)
 
 
+def training_set(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, precomputed: bool, **checks: Any
+) -> TrainingSet:
+    """Checked training data without its rows of weight zero; the estimator notes the features."""
+    X, y = validate_data(
+        estimator,
+        X,
+        y,
+        accept_sparse=False if precomputed else "csr",
+        dtype=np.float64,
+        order="C",
+        ensure_min_samples=2,
+        **checks,
+    )
+    if precomputed:
+        check_square(X)
+    data = weighted_rows(X, y, sample_weight, precomputed)
+    if len(data) < 2:
+        raise ValueError(
+            "sample_weight must be positive for 2 samples at least, got 1 sample of "
+            f"{len(y)} with a positive weight"
+        )
+    return data
+
+
 def weighted_rows(X: Matrix, y: NDArray[Any], sample_weight: Any, precomputed: bool) -> TrainingSet:
     """Drop the rows of weight zero: a fit goes as if they had never been there."""
-    weight = check_weights(sample_weight, len(y))
+    n_given = len(y)
+    weight = check_weights(sample_weight, n_given)
     rows = np.flatnonzero(weight > 0)
-    if len(rows) < len(y):
+    if len(rows) < n_given:
         X = X[np.ix_(rows, rows)] if precomputed else X[rows]
         y, weight = y[rows], weight[rows]
     if precomputed:
@@ -60,7 +89,7 @@ def weighted_rows(X: Matrix, y: NDArray[Any], sample_weight: Any, precomputed: b
     elif sp.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    return TrainingSet(X, y, weight, rows)
+    return TrainingSet(X, y, weight, rows, n_given)
 
 
 def check_weights(sample_weight: Any, n: int) -> Array:

@@ -16,7 +16,7 @@ from ..kernels import KERNELS, Gram, Kernel, KernelGram, Points, PrecomputedGram
 from ..kernels.gram import CHUNK_BYTES
 from ..losses import Loss
 from ..solvers import SOLVERS, Problem, SolverOptions, SolverResult, solve
-from .data import TrainingSet, check_square, weighted_rows, weighted_variance
+from .data import TrainingSet, training_set, weighted_variance
 from .parameters import (
     check_choice,
     check_finite,
@@ -103,25 +103,7 @@ class KernelMachine(BaseEstimator):
 
     def _training_set(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> TrainingSet:
         """Checked training data without its rows of weight zero."""
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=False if self._precomputed else "csr",
-            dtype=np.float64,
-            order="C",
-            ensure_min_samples=2,
-            **checks,
-        )
-        if self._precomputed:
-            check_square(X)
-        data = weighted_rows(X, y, sample_weight, self._precomputed)
-        if len(data) < 2:
-            raise ValueError(
-                "sample_weight must be positive for 2 samples at least, got 1 sample of "
-                f"{len(y)} with a positive weight"
-            )
-        return data
+        return training_set(self, X, y, sample_weight, self._precomputed, **checks)
 
     def _fit_levels(
         self,

@@ -201,3 +201,30 @@ class PrecomputedGram(Gram):
 
     def product(self, beta: Array) -> Array:
         return np.asarray(self.rows @ beta, dtype=np.float64)
+
+
+class HeldGram(Gram):
+    """A kernel matrix held whole, from which everything is computed.
+
+    Its certificates are those of the matrix as it is held: in float32 that is another matrix
+    than the exact one, by rounding. Good enough to choose among models.
+    """
+
+    def __init__(self, matrix: NDArray[np.float32] | NDArray[np.float64]) -> None:
+        self.rows = np.ascontiguousarray(matrix)
+        self.slots = np.arange(len(matrix), dtype=np.int64)
+        self.diagonal = np.diagonal(self.rows).astype(np.float64)
+
+    def require(self, index: Index) -> None:
+        pass
+
+    def block(self, i: Index, j: Index) -> Array:
+        if len(i) == len(j) == len(self):
+            return self.rows.astype(np.float64)
+        return np.asarray(self.rows[np.ix_(i, j)], dtype=np.float64)
+
+    def product(self, beta: Array) -> Array:
+        out = np.zeros(len(self))
+        support = np.flatnonzero(beta)
+        self.add_rows(support, beta[support], out)
+        return out

@@ -1,0 +1,309 @@
+"""Estimators that choose their C and γ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..estimators import SVR, ExpectileSVR, QuantileSVR
+from ..losses import Loss
+from .machine import KernelRegressorCV
+
+Array = NDArray[np.float64]
+
+
+class SVRCV(KernelRegressorCV):
+    """:class:`~tausvm.SVR` with C and γ chosen by cross-validation.
+
+    The folds share what they can: a Gram matrix a γ for all of them and all C, each fit
+    starting from its neighbours. Selection stops its fits at a relative duality gap of
+    ``selection_tol``; the model on all data is then fitted to ``tol``, with its certificate.
+
+    Parameters
+    ----------
+    Cs : int or list of float
+        Values of C, or how many to take. A number spreads them geometrically over
+        C = 1/(2nλ) for λ from 1 to 0.001/n, multiplied by the spread of y for losses that
+        grow linearly, and adds a few where the best one lies on the border.
+    gammas : int or list of float
+        Values of γ, or how many. A number spreads them over the widths that the number, the
+        dimension and the distances of the points call for (for features in [−1, 1]: from
+        5·(1 + 5/n)^d down to 0.2·n^(−1/d)), and adds a few at the border. Kernels without γ
+        ignore it.
+    cv : int, splitter or iterable of (train, test)
+        An integer makes so many folds of shuffled rows, or of ``groups`` where ``fit`` is
+        given them. Splitters that need neither X nor y work as they are.
+    scoring : None, str or callable
+        None is minus the model's own loss, which for ``SVRCV`` is its ε-insensitive loss. A
+        name is one of scikit-learn's scores for regression, a callable takes (y_true, y_pred)
+        and returns a number, larger is better; scikit-learn's scorers work too. The mean over
+        the folds decides, and among equals the smallest C, then the smallest γ.
+    refit : {True, "average", False}
+        True fits one model with the chosen values on all data. "average" takes the mean of
+        the models of the folds, which costs no further fit. False leaves it at the scores.
+    prune : bool
+        Leave points out of the other folds whose loss on the first fold is worse than the
+        best one's by five standard errors of the difference. Only with the model's own loss
+        and folds that are alike: an integer ``cv`` without groups, or ``KFold``,
+        ``RepeatedKFold``, ``ShuffleSplit``.
+    selection_tol : float
+        The relative duality gap of the fits in the selection.
+    n_jobs : int or None
+        Jobs of joblib, which share the values of γ and, where those are few, the folds. They
+        are threads unless a backend was chosen by :func:`joblib.parallel_config`. The result
+        does not depend on them.
+    kernel, degree, coef0, tol, epsilon, loss, fit_intercept, solver, clip, max_iter
+        As in :class:`~tausvm.SVR`. With ``clip`` validation predictions are clipped as well.
+    cache_size : float
+        Megabytes for kernel values, shared among the jobs. Where a matrix of all rows does not
+        fit, every fold computes the rows it needs.
+    verbose : bool
+        Show a bar if rich is installed, else log to "tausvm".
+    random_state : int, RandomState or None
+        Of the shuffle with an integer ``cv``; None is 0, so that equal data give equal folds.
+
+    Attributes
+    ----------
+    best_params_ : dict
+        ``C``, and ``gamma`` where the kernel has one.
+    best_score_ : float
+    best_index_ : int
+        Its place in ``cv_results_``.
+    best_estimator_ : SVR
+        Unless ``refit=False``. With ``refit="average"`` it has no certificate.
+    cv_results_ : dict
+        As in :class:`~sklearn.model_selection.GridSearchCV`, without times: the points share
+        their work. NaN for points that were left out.
+    scores_ : array (n_levels, n_gammas, n_Cs, n_folds)
+    Cs_, gammas_ : arrays
+        The grid, with what was added to it. ``gammas_`` is empty for a kernel without γ.
+    n_splits_ : int
+    n_iter_ : int
+        Fits of the selection.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Where X has column names.
+
+    References
+    ----------
+    M. Farooq and I. Steinwart, "An SVM-like Approach for Expectile Regression" (2015),
+    sections 3.2 and 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tausvm import SVRCV
+    >>> X = np.linspace(0, 6, 60).reshape(-1, 1)
+    >>> model = SVRCV(epsilon=0.01, Cs=4, gammas=4).fit(X, np.sin(X).ravel())
+    >>> bool(abs(model.predict([[1.5]])[0] - np.sin(1.5)) < 0.05)
+    True
+    """
+
+    _machine_class = SVR
+
+    def __init__(
+        self,
+        *,
+        Cs: int | Sequence[float] = 10,
+        gammas: int | Sequence[float] = 10,
+        cv: Any = 5,
+        scoring: Any = None,
+        refit: bool | str = True,
+        prune: bool = True,
+        selection_tol: float = 1e-3,
+        n_jobs: int | None = None,
+        kernel: str | Callable[..., Array] = "rbf",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-4,
+        epsilon: float = 0.1,
+        loss: str = "epsilon_insensitive",
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        cache_size: float = 2000,
+        clip: float | str | None = None,
+        verbose: bool = False,
+        max_iter: int = -1,
+        random_state: Any = None,
+    ) -> None:
+        self.Cs = Cs
+        self.gammas = gammas
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.prune = prune
+        self.selection_tol = selection_tol
+        self.n_jobs = n_jobs
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.epsilon = epsilon
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.cache_size = cache_size
+        self.clip = clip
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+
+class _LevelRegressorCV(KernelRegressorCV):
+    """Base of the selecting estimators with a level τ or a list of them."""
+
+    def __init__(
+        self,
+        *,
+        tau: float | Sequence[float] = 0.5,
+        Cs: int | Sequence[float] = 10,
+        gammas: int | Sequence[float] = 10,
+        cv: Any = 5,
+        scoring: Any = None,
+        refit: bool | str = True,
+        prune: bool = True,
+        selection_tol: float = 1e-3,
+        n_jobs: int | None = None,
+        kernel: str | Callable[..., Array] = "rbf",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-4,
+        epsilon: float = 0.0,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        cache_size: float = 2000,
+        clip: float | str | None = None,
+        verbose: bool = False,
+        max_iter: int = -1,
+        random_state: Any = None,
+    ) -> None:
+        self.tau = tau
+        self.Cs = Cs
+        self.gammas = gammas
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.prune = prune
+        self.selection_tol = selection_tol
+        self.n_jobs = n_jobs
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.epsilon = epsilon
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.cache_size = cache_size
+        self.clip = clip
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    @property
+    def _single_level(self) -> bool:
+        return np.ndim(self.tau) == 0
+
+    def _level(self, level: int) -> dict[str, Any]:
+        return {"tau": float(np.atleast_1d(self.tau)[level])}
+
+    def _judges(self, losses: Sequence[Loss]) -> list[Loss]:
+        # ε makes solutions sparse; what is asked for is the level itself
+        exact = self._machine_class(tau=np.atleast_1d(self.tau).tolist())  # type: ignore[call-arg]
+        return list(exact._losses())
+
+
+class QuantileSVRCV(_LevelRegressorCV):
+    """:class:`~tausvm.QuantileSVR` with C and γ chosen by cross-validation, for each level.
+
+    The levels and folds share what they can: a Gram matrix a γ for all of them and all C, each
+    fit starting from its neighbours in C and τ. The choice is by the pinball loss of the level,
+    without ε.
+
+    Parameters
+    ----------
+    tau : float or list of float
+        The level or levels, each strictly between 0 and 1. A list gives predictions of shape
+        (n, len(tau)), and its own C and γ to every level.
+    Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, cache_size, verbose, random_state
+        As in :class:`SVRCV`.
+    kernel, degree, coef0, tol, epsilon, fit_intercept, solver, clip, max_iter
+        As in :class:`~tausvm.QuantileSVR`.
+
+    Attributes
+    ----------
+    best_params_, best_estimator_, cv_results_
+        As in :class:`SVRCV` for a single level, a list of them for a list.
+    best_score_, best_index_
+        As in :class:`SVRCV` for a single level, an array of them for a list.
+    scores_, Cs_, gammas_, n_splits_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`SVRCV`.
+
+    References
+    ----------
+    M. Farooq and I. Steinwart, "An SVM-like Approach for Expectile Regression" (2015),
+    sections 3.2 and 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tausvm import QuantileSVRCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(200, 1))
+    >>> y = X.ravel() + rng.normal(size=200)
+    >>> model = QuantileSVRCV(tau=[0.1, 0.9], Cs=4, gammas=3).fit(X, y)
+    >>> [sorted(point) for point in model.best_params_]
+    [['C', 'gamma'], ['C', 'gamma']]
+    >>> model.predict(X).shape
+    (200, 2)
+    """
+
+    _machine_class = QuantileSVR
+
+
+class ExpectileSVRCV(_LevelRegressorCV):
+    """:class:`~tausvm.ExpectileSVR` with C and γ chosen by cross-validation, for each level.
+
+    ``ExpectileSVRCV(fit_intercept=False)`` is the selection of the paper. The levels and folds
+    share what they can: a Gram matrix a γ for all of them and all C, each fit starting from its
+    neighbours in C and τ. The choice is by the squared pinball loss of the level, without ε.
+
+    Parameters
+    ----------
+    tau : float or list of float
+        The level or levels, each strictly between 0 and 1. A list gives predictions of shape
+        (n, len(tau)), and its own C and γ to every level.
+    Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, cache_size, verbose, random_state
+        As in :class:`SVRCV`.
+    kernel, degree, coef0, tol, epsilon, fit_intercept, solver, clip, max_iter
+        As in :class:`~tausvm.ExpectileSVR`.
+
+    Attributes
+    ----------
+    best_params_, best_estimator_, cv_results_
+        As in :class:`SVRCV` for a single level, a list of them for a list.
+    best_score_, best_index_
+        As in :class:`SVRCV` for a single level, an array of them for a list.
+    scores_, Cs_, gammas_, n_splits_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`SVRCV`.
+
+    References
+    ----------
+    M. Farooq and I. Steinwart, "An SVM-like Approach for Expectile Regression" (2015),
+    sections 3.2 and 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tausvm import ExpectileSVRCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(100, 1))
+    >>> y = X.ravel() + rng.normal(size=100)
+    >>> model = ExpectileSVRCV(tau=0.75, Cs=4, gammas=3).fit(X, y)
+    >>> sorted(model.best_params_)
+    ['C', 'gamma']
+    """
+
+    _machine_class = ExpectileSVR

@@ -1,0 +1,126 @@
+"""Grids of C and γ: given, or spread over what the data can need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ..estimators.data import TrainingSet
+from ..estimators.machine import DISTANCE_KERNELS
+from ..estimators.parameters import refuse
+
+Array = NDArray[np.float64]
+
+#: kernels with a γ
+GAMMA_KERNELS = (*DISTANCE_KERNELS, "poly", "sigmoid")
+#: a grid grows by this many points towards a border that holds the best one
+GROWTH = 2
+#: and so often at most
+GROWTH_ROUNDS = 3
+#: in steps of this factor at most
+LARGEST_STEP = 10.0
+#: up to this many features the narrowest width shrinks with the number of samples alone
+FEW_FEATURES = 24
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The values of one parameter, ascending; one that was not given may grow."""
+
+    values: Array
+    grows: bool
+
+    def grown(self, at: int) -> Axis | None:
+        """The axis with more points beyond the border at which ``at`` lies, or None."""
+        if not self.grows or len(self.values) < 2:
+            return None
+        ratio = min(self.values[1] / self.values[0], LARGEST_STEP)
+        beyond = ratio ** np.arange(1, GROWTH + 1)
+        if at == 0:
+            return Axis(np.concatenate([self.values[0] / beyond[::-1], self.values]), True)
+        if at == len(self.values) - 1:
+            return Axis(np.concatenate([self.values, self.values[-1] * beyond]), True)
+        return None
+
+
+def check_axis(name: str, given: Any) -> int | Array:
+    """A number of points, or the values sorted and without repetition; else a ValueError."""
+    wanted = "a number of grid points >= 1 or a list of finite values > 0"
+    if isinstance(given, Integral) and not isinstance(given, bool):
+        if given < 1:
+            raise refuse(name, wanted, given)
+        return int(given)
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise refuse(name, wanted, given) from None
+    if values.ndim != 1:
+        raise refuse(name, wanted, given)
+    if len(values) == 0:
+        raise ValueError(f"{name} must be {wanted}, got an empty grid")
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        raise refuse(name, wanted, given)
+    return np.unique(values)
+
+
+def make_axis(asked: int | Array, low: float, high: float) -> Axis:
+    """The values asked for, or so many between ``low`` and ``high`` in equal ratios."""
+    if isinstance(asked, int):
+        middle = np.sqrt(low * high)
+        values = np.geomspace(low, high, asked) if asked > 1 else np.array([middle])
+        return Axis(values, True)
+    return Axis(asked, False)
+
+
+def gamma_range(kernel: Any, data: TrainingSet) -> tuple[float, float]:
+    """The γ worth trying: from the scale of the distances, the dimension and the size.
+
+    For features that fill [−1, 1]^d the widths γ^(−1/2) of the RBF kernel run from
+    5·(1 + 5/n)^d down to 0.2·n^(−1/d). Other data have them multiplied by what the spread of
+    their features is against that. A row of weight k counts as k rows.
+    """
+    d = data.X.shape[1]
+    n = float(data.weight.sum())
+    variance = _mean_feature_variance(data)
+    if variance <= 0:
+        return 0.1, 10.0
+    if kernel not in DISTANCE_KERNELS:  # of inner products
+        centre = 1.0 / (d * variance)
+        return 1e-3 * centre, 1e2 * centre
+    half_range = np.sqrt(3.0 * variance)  # of a uniform feature of that variance
+    typical = np.sqrt(2.0 * d * variance)  # root mean square distance of two points
+    widest = max(5.0 * half_range * min((1.0 + 5.0 / n) ** d, 2.0), 2.0 * typical)
+    narrowest = 0.2 * half_range * n ** (-1.0 / d) * max(1.0, np.sqrt(d / FEW_FEATURES))
+    if kernel == "laplacian":  # city-block distances are √d as large
+        return 1.0 / (widest * np.sqrt(d)), 1.0 / (narrowest * np.sqrt(d))
+    return widest**-2.0, narrowest**-2.0
+
+
+def cost_range(y: Array, weight: Array, linear_loss: bool, diagonal: float) -> tuple[float, float]:
+    """The C worth trying: C = 1/(2nλ) for λ from 1 down to 0.001/n.
+
+    A loss that grows linearly has it multiplied by the spread of y, a kernel whose mean of
+    k(x, x) is not 1 divided by that.
+    """
+    n = float(weight.sum())
+    scale = 1.0 / diagonal if diagonal > 0 else 1.0
+    if linear_loss:
+        mean = float(weight @ y) / n
+        scale *= 2.0 * np.sqrt(float(weight @ (y - mean) ** 2) / n)
+    return scale / (2.0 * n), 500.0 * scale
+
+
+def _mean_feature_variance(data: TrainingSet) -> float:
+    """The variance within a feature, averaged over the features."""
+    X, share = data.X, data.weight / data.weight.sum()
+    if sp.issparse(X):
+        means = np.asarray(X.T @ share).ravel()
+        squares = np.asarray(X.multiply(X).T @ share).ravel()
+        return float(np.maximum(squares - means**2, 0.0).mean())
+    means = share @ X
+    return float((share @ np.square(X - means)).mean())
