@@ -67,8 +67,8 @@ class LiquidFit:
             y,
             scenario=SCENARIOS[kind],
             weights=[tau],
-            gammas=[_decimal(gamma**-0.5)],
-            lambdas=[_decimal(lam)],
+            gammas=[decimal(gamma**-0.5)],
+            lambdas=[decimal(lam)],
             folds=1,
             threads=1,
             random_seed=1,
@@ -77,7 +77,7 @@ class LiquidFit:
 
     def train(self, stop: float = STOP, clip: float = -1.0) -> None:
         """Train to a gap of ``stop``; clip −1 is its default, 0 is none."""
-        self.model.train(s=[_decimal(clip), _decimal(stop)])
+        self.model.train(s=[decimal(clip), decimal(stop)])
 
     def predict(self, X: Array, y: Array) -> Array:
         """Predictions after training (it must select before it can test)."""
@@ -86,6 +86,6 @@ class LiquidFit:
         return np.asarray(result, dtype=np.float64).ravel()
 
 
-def _decimal(value: float) -> str:
+def decimal(value: float) -> str:
     """A number as its parser reads it: without an exponent."""
     return f"{value:.15f}"

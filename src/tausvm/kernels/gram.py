@@ -211,7 +211,7 @@ class HeldGram(Gram):
     """
 
     def __init__(self, matrix: NDArray[np.float32] | NDArray[np.float64]) -> None:
-        self.rows = np.ascontiguousarray(matrix)
+        self.rows = matrix if matrix.flags.c_contiguous else matrix.copy()
         self.slots = np.arange(len(matrix), dtype=np.int64)
         self.diagonal = np.diagonal(self.rows).astype(np.float64)
 

@@ -97,7 +97,7 @@ class SVRCV(KernelRegressorCV):
     >>> import numpy as np
     >>> from tausvm import SVRCV
     >>> X = np.linspace(0, 6, 60).reshape(-1, 1)
-    >>> model = SVRCV(epsilon=0.01, Cs=4, gammas=4).fit(X, np.sin(X).ravel())
+    >>> model = SVRCV(epsilon=0.01, Cs=[1.0, 10.0], gammas=[0.1, 1.0]).fit(X, np.sin(X).ravel())
     >>> bool(abs(model.predict([[1.5]])[0] - np.sin(1.5)) < 0.05)
     True
     """
@@ -211,7 +211,7 @@ class _LevelRegressorCV(KernelRegressorCV):
 
     def _judges(self, losses: Sequence[Loss]) -> list[Loss]:
         # ε makes solutions sparse; what is asked for is the level itself
-        exact = self._machine_class(tau=np.atleast_1d(self.tau).tolist())  # type: ignore[call-arg]
+        exact = self._machine_class(tau=np.atleast_1d(self.tau).tolist())
         return list(exact._losses())
 
 
@@ -253,7 +253,7 @@ class QuantileSVRCV(_LevelRegressorCV):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(200, 1))
     >>> y = X.ravel() + rng.normal(size=200)
-    >>> model = QuantileSVRCV(tau=[0.1, 0.9], Cs=4, gammas=3).fit(X, y)
+    >>> model = QuantileSVRCV(tau=[0.1, 0.9], Cs=[1.0, 10.0], gammas=[0.1, 1.0]).fit(X, y)
     >>> [sorted(point) for point in model.best_params_]
     [['C', 'gamma'], ['C', 'gamma']]
     >>> model.predict(X).shape
@@ -301,7 +301,7 @@ class ExpectileSVRCV(_LevelRegressorCV):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(100, 1))
     >>> y = X.ravel() + rng.normal(size=100)
-    >>> model = ExpectileSVRCV(tau=0.75, Cs=4, gammas=3).fit(X, y)
+    >>> model = ExpectileSVRCV(tau=0.75, Cs=[1.0, 10.0], gammas=[0.1, 1.0]).fit(X, y)
     >>> sorted(model.best_params_)
     ['C', 'gamma']
     """

@@ -21,7 +21,7 @@ GAMMA_KERNELS = (*DISTANCE_KERNELS, "poly", "sigmoid")
 #: a grid grows by this many points towards a border that holds the best one
 GROWTH = 2
 #: and so often at most
-GROWTH_ROUNDS = 3
+GROWTH_ROUNDS = 2
 #: in steps of this factor at most
 LARGEST_STEP = 10.0
 #: up to this many features the narrowest width shrinks with the number of samples alone

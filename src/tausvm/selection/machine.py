@@ -207,7 +207,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
 
     def _prunes(self) -> bool:
         """Whether the first fold may rule points out: the folds have to be alike."""
-        alike = isinstance(self.cv, int | np.integer) or isinstance(self.cv, EXCHANGEABLE)
+        alike = isinstance(self.cv, (int, np.integer, *EXCHANGEABLE))
         return bool(self.prune) and alike
 
     def _centre(self, X: Any) -> Array | None:
@@ -312,8 +312,10 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         if not hasattr(self, "best_estimator_"):
             raise AttributeError("predict needs a fitted machine, got refit=False")
         if self._single_level:
-            return self.best_estimator_.predict(X)
-        return np.stack([machine.predict(X) for machine in self.best_estimator_], axis=1)
+            machine: Any = self.best_estimator_
+            return np.asarray(machine.predict(X))
+        machines: Any = self.best_estimator_
+        return np.stack([machine.predict(X) for machine in machines], axis=1)
 
 
 def _positions(index: Any, n: int) -> NDArray[np.int64]:

@@ -24,6 +24,9 @@ STANDARD_ERRORS = 5.0
 #: and there are so many rows to tell from
 ENOUGH_ROWS = 30
 
+#: growth goes on while it improves a score by this share
+WORTHWHILE = 1e-3
+
 #: the coefficients and offsets of the folds at one point
 Models = dict[tuple[int, float, float], dict[int, tuple[Array, float]]]
 
@@ -81,7 +84,11 @@ class Search:
                 wanted = self._grow()
                 if not wanted.any():
                     break
+                before = self._best_means()
                 self._evaluate(wanted)
+                gain = self._best_means() - before
+                if not (gain > WORTHWHILE * np.abs(before)).any():
+                    break
 
     def best(self, level: int) -> tuple[int, int] | None:
         """The best (γ, C) by index, the smallest C and then γ among equals; None without any."""
@@ -90,6 +97,10 @@ class Search:
             return None
         cost, gamma = np.argwhere(equal_to_best(means).T)[0]
         return int(gamma), int(cost)
+
+    def _best_means(self) -> Array:
+        """The best mean score of each level, −∞ where there is none."""
+        return np.nan_to_num(self.means, nan=-np.inf).max(axis=(1, 2))
 
     def _evaluate(self, wanted: Mask) -> None:
         """Scores of the points wanted."""
@@ -174,7 +185,7 @@ class Search:
             if np.isnan(first).all():
                 continue
             leader = np.unravel_index(np.nanargmax(first), first.shape)
-            best = self._losses_at(level, *leader)
+            best = self._losses_at(level, int(leader[0]), int(leader[1]))
             for g, c in np.ndindex(first.shape):
                 if np.isnan(first[g, c]):
                     continue

@@ -1,0 +1,188 @@
+"""Selection of C and γ on the nine data sets of the ER-SVM paper, against liquidSVM.
+
+Features and targets in [−1, 1], 70 % for training, a 10 × 10 grid, 5 folds, three levels
+together. Prints test losses beside the paper's Table 2 and liquidSVM's in the same run, and
+the seconds of both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import mean_pinball_loss
+from sklearn.model_selection import GridSearchCV, KFold
+from threadpoolctl import threadpool_limits
+
+from tausvm import SVRCV, ExpectileSVRCV, QuantileSVRCV
+from tausvm.metrics import mean_expectile_loss
+
+from . import data
+from .er_svm import DATA_SETS, TRAINING
+from .liquid import decimal, load_liquidsvm
+
+Array = NDArray[np.float64]
+
+TAUS = (0.25, 0.5, 0.75)
+FOLDS = 5
+SELECTIONS = {"expectile": ExpectileSVRCV, "quantile": QuantileSVRCV}
+LOSSES = {
+    "expectile": lambda y, f, tau: mean_expectile_loss(y, f, tau=tau),
+    "quantile": lambda y, f, tau: mean_pinball_loss(y, f, alpha=tau),
+}
+#: its learning scenarios, by loss
+LIQUID = {"expectile": "exSVM", "quantile": "qtSVM"}
+
+#: test errors of ER-SVM* and ER-Boost in the paper's Table 2, by level
+PAPER = {
+    "nc_crime": ((0.00555, 0.00605, 0.00509), (0.00948, 0.01367, 0.01459)),
+    "concrete_comp": ((0.00893, 0.01013, 0.00879), (0.03961, 0.05038, 0.04556)),
+    "airfoil_noise": ((0.00806, 0.00939, 0.00850), (0.04223, 0.04817, 0.03832)),
+    "munich_rent": ((0.00126, 0.00121, 0.00101), (0.01569, 0.01812, 0.01598)),
+    "updrs_motor": ((0.02502, 0.02828, 0.02569), (0.05345, 0.06257, 0.015229)),
+    "head_circum": ((0.00323, 0.00390, 0.00333), (0.02419, 0.02482, 0.01855)),
+    "cycle_pp": ((0.00421, 0.00516, 0.00477), (0.03588, 0.04536, 0.03930)),
+    "hour": ((0.01543, 0.01627, 0.01259), (0.02888, 0.04021, 0.03821)),
+    "cal_housing": ((0.02415, 0.02518, 0.01912), (0.05406, 0.07473, 0.07337)),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command."""
+    args = parser().parse_args(arguments)
+    ratios: dict[str, list[float]] = {kind: [] for kind in args.losses}
+    with threadpool_limits(1):
+        for name in args.sets:
+            for split in range(args.splits):
+                parts = split_data(name, args.max_rows, split)
+                for kind in args.losses:
+                    ratios[kind].append(compare(name, kind, parts, args))
+                if args.grid_search:
+                    compare_grid_search(parts, args)
+    for kind, values in ratios.items():
+        known = [value for value in values if np.isfinite(value)]
+        if known:
+            mean = np.exp(np.mean(np.log(known)))
+            print(f"{kind}: liquidSVM's time over ours, geometric mean {mean:.2f}, least", end=" ")
+            print(f"{min(known):.2f}")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    parse = argparse.ArgumentParser(
+        prog="python -m benchmarks.selection",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parse.add_argument("--sets", nargs="+", default=DATA_SETS, choices=DATA_SETS, metavar="NAME")
+    parse.add_argument("--losses", nargs="+", default=list(SELECTIONS), choices=SELECTIONS)
+    parse.add_argument("--max-rows", type=int, default=None, help="of a data set")
+    parse.add_argument("--splits", type=int, default=1, help="random splits")
+    parse.add_argument("--grid", type=int, default=10, help="values of C and of γ")
+    parse.add_argument("--jobs", type=int, default=2, help="jobs, and threads of liquidSVM")
+    parse.add_argument("--no-prune", action="store_true", help="every point on every fold")
+    parse.add_argument("--no-liquidsvm", action="store_true", help="ours alone")
+    parse.add_argument("--adaptive", action="store_true", help="liquidSVM's adaptive grid")
+    parse.add_argument("--grid-search", action="store_true", help="GridSearchCV as well")
+    return parse
+
+
+def split_data(name: str, max_rows: int | None, seed: int) -> tuple[Array, Array, Array, Array]:
+    """Training and test parts."""
+    X, y = data.load(name, "unit", max_rows)
+    order = np.random.default_rng(seed + 1).permutation(len(y))
+    train, test = np.split(order, [round(TRAINING * len(y))])
+    return X[train], y[train], X[test], y[test]
+
+
+def liquid_grid(n: int, d: int, size: int) -> tuple[Array, Array]:
+    """Its default grid for n training rows: C for targets in [−1, 1], and γ."""
+    rows = n * (FOLDS - 1) // FOLDS
+    lambdas = np.geomspace(0.01, 0.001 / rows, size)
+    widths = np.geomspace(5.0 * (1.0 + 5.0 / rows) ** d, 0.2 * rows ** (-1.0 / d), size)
+    return 1.0 / (2.0 * rows * lambdas), widths**-2.0
+
+
+def compare(
+    name: str, kind: str, parts: tuple[Array, Array, Array, Array], args: argparse.Namespace
+) -> float:
+    """Print the table of one data set and loss; liquidSVM's time over ours."""
+    X, y, X_test, y_test = parts
+    costs, gammas = liquid_grid(len(y), X.shape[1], args.grid)
+    rows: dict[str, tuple[float, list[float]]] = {}
+    for refit in (True, "average"):
+        model = SELECTIONS[kind](
+            tau=list(TAUS),
+            Cs=costs,
+            gammas=gammas,
+            cv=FOLDS,
+            refit=refit,
+            prune=not args.no_prune,
+            fit_intercept=False,
+            clip="range",
+            n_jobs=args.jobs,
+        )
+        started = time.perf_counter()
+        model.fit(X, y)
+        seconds = time.perf_counter() - started
+        rows[f"tausvm, refit={refit}"] = seconds, test_losses(kind, y_test, model.predict(X_test))
+    if not args.no_liquidsvm:
+        started = time.perf_counter()
+        extra: dict[str, Any] = {"adaptivity_control": 1} if args.adaptive else {}
+        peer = getattr(load_liquidsvm(), LIQUID[kind])(
+            X,
+            y,
+            weights=list(TAUS),
+            threads=args.jobs,
+            folds=FOLDS,
+            gammas=[decimal(gamma**-0.5) for gamma in gammas],
+            lambdas=[decimal(0.5 / (C * (len(y) * (FOLDS - 1) // FOLDS))) for C in costs],
+            **extra,
+        )
+        seconds = time.perf_counter() - started
+        predictions = np.asarray(peer.test(X_test, y_test)[0], dtype=np.float64)
+        rows["liquidSVM"] = seconds, test_losses(kind, y_test, predictions)
+    if kind == "expectile":
+        for label, losses in zip(("ER-SVM*", "ER-Boost"), PAPER[name], strict=True):
+            rows[f"paper, {label}"] = np.nan, list(losses)
+    print(f"\n{name}, {len(y)} training rows, {kind}")
+    print(f"{'':<24}{'seconds':>10}" + "".join(f"{f'tau {tau}':>12}" for tau in TAUS))
+    for label, (seconds, losses) in rows.items():
+        print(f"{label:<24}{seconds:>10.2f}" + "".join(f"{loss:>12.5f}" for loss in losses))
+    ours = rows["tausvm, refit=True"][0]
+    return rows["liquidSVM"][0] / ours if "liquidSVM" in rows else np.nan
+
+
+def test_losses(kind: str, y: Array, predictions: Array) -> list[float]:
+    """The mean loss of each level."""
+    columns = zip(TAUS, predictions.T, strict=True)
+    return [float(LOSSES[kind](y, column, tau)) for tau, column in columns]
+
+
+def compare_grid_search(parts: tuple[Array, Array, Array, Array], args: argparse.Namespace) -> None:
+    """Print the time of scikit-learn's search beside ours, on the same grid and folds."""
+    from sklearn.svm import SVR
+
+    X, y, *_ = parts
+    costs, gammas = liquid_grid(len(y), X.shape[1], args.grid)
+    folds = KFold(FOLDS, shuffle=True, random_state=0)
+    ours = SVRCV(Cs=costs, gammas=gammas, cv=folds, prune=not args.no_prune, n_jobs=args.jobs)
+    grid = {"C": costs, "gamma": gammas}
+    theirs = GridSearchCV(SVR(), grid, cv=folds, n_jobs=args.jobs)
+    seconds = []
+    for search in (ours, theirs):
+        started = time.perf_counter()
+        search.fit(X, y)
+        seconds.append(time.perf_counter() - started)
+    print(
+        f"SVRCV {seconds[0]:.2f} s, GridSearchCV {seconds[1]:.2f} s, ratio "
+        f"{seconds[1] / seconds[0]:.1f}"
+    )
+
+
+if __name__ == "__main__":
+    main()
