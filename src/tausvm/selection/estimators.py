@@ -45,12 +45,14 @@ class SVRCV(KernelRegressorCV):
         True fits one model with the chosen values on all data. "average" takes the mean of
         the models of the folds, which costs no further fit. False leaves it at the scores.
     prune : bool
-        Leave points out of the other folds whose loss on the first fold is worse than the
-        best one's by five standard errors of the difference. Only with the model's own loss
-        and folds that are alike: an integer ``cv`` without groups, or ``KFold``,
+        End a path along C where two fits in a row are worse than an earlier one by three
+        standard errors of the difference, and leave points out of the other folds whose loss on
+        the first fold is worse than the best one's by five. Only with the model's own loss and
+        folds that are alike: an integer ``cv`` without groups, or ``KFold``,
         ``RepeatedKFold``, ``ShuffleSplit``.
     selection_tol : float
-        The relative duality gap of the fits in the selection.
+        The duality gap of the fits in the selection, as a share of the primal objective or of
+        the loss of the best constant, whichever is larger.
     n_jobs : int or None
         Jobs of joblib, which share the values of γ and, where those are few, the folds. They
         are threads unless a backend was chosen by :func:`joblib.parallel_config`. The result

@@ -14,19 +14,28 @@ from ..estimators.data import Matrix
 from ..kernels import Gram, HeldGram, Kernel, KernelGram, Points, make_kernel
 from ..kernels.gram import CHUNK_BYTES
 from ..losses import Loss
-from ..solvers import Problem, SolverOptions, SolverResult, Status, solve
+from ..solvers import Problem, Progress, SolverOptions, SolverResult, Status, solve
 from ..solvers.newton import serves
-from .scoring import Score
+from ..solvers.onedim import best_offset
+from .scoring import OwnLoss, Score
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+#: from rows of β to values at the validation rows of a fold
+Predictor = Callable[[Array], Array]
 
 #: up to this many samples the Gram matrix is held in float64
 SMALL = 300
 #: up to this many samples fits are solved to rounding, as by the estimators: points of the grid
 #: often tie there. More would take longer than choosing needs.
 FEW = 60
+#: a path along C ends when two fits in a row are worse than an earlier one by so many standard
+#: errors of the difference, with so many rows to tell from
+OVERFIT_ERRORS = 3.0
+ENOUGH_ROWS = 30
+#: a gap is recomputed when a fit ends, and may then differ from the one that ended it
+ROUNDING = 0.1
 #: blocks or systems that a fit may take: the grid has corners where no solver gets far
 MOST_ITERATIONS = 200
 
@@ -71,6 +80,8 @@ class Task:
         For kernel values, of one worker.
     keep_models : bool
         Whether the coefficients of every fit are wanted.
+    prune : bool
+        Whether a path along C may end where it clearly overfits.
     """
 
     X: Matrix
@@ -89,6 +100,7 @@ class Task:
     options: SolverOptions
     megabytes: float
     keep_models: bool
+    prune: bool
     stop: StopFlag = field(default_factory=StopFlag)
 
 
@@ -138,20 +150,53 @@ def fit_gamma(
     """
     found = {}
     for k, fold, gram, predict in _fold_grams(task, gamma, folds):
-        beta, scores = _fit_path(task, fold, gram, costs, wanted)
-        targets = task.y[fold.validation]
-        values = predict(beta.reshape(-1, len(fold.train))).reshape(*wanted.shape, len(targets))
-        values += scores.intercept[:, :, None]
-        bounds = _clip_bounds(task, fold)
-        if bounds is not None:
-            np.clip(values, *bounds, out=values)
-        weight = task.weight[fold.validation]
-        for level, cost in zip(*np.nonzero(np.isfinite(scores.intercept)), strict=True):
-            scores.scores[level, cost] = task.scores[level](targets, values[level, cost], weight)
-        scores.predictions = values if keep_predictions else None
-        scores.beta = beta if task.keep_models else None
-        found[k] = scores
+        judge = _Judge(task, fold, predict)
+        beta, result = _fit_path(task, fold, gram, costs, wanted, judge)
+        values = predict(beta.reshape(-1, len(fold.train))).reshape(*wanted.shape, -1)
+        values = judge.clipped(values + result.intercept[:, :, None])
+        for level, cost in zip(*np.nonzero(np.isfinite(result.intercept)), strict=True):
+            result.scores[level, cost] = judge.score(level, values[level, cost])
+        result.predictions = values if keep_predictions else None
+        result.beta = beta if task.keep_models else None
+        found[k] = result
     return found
+
+
+class _Judge:
+    """The validation part of a fold: scores, and whether a larger C is still worth a fit."""
+
+    def __init__(self, task: Task, fold: Fold, predict: Predictor) -> None:
+        self.task = task
+        self.predict = predict
+        self.bounds = _clip_bounds(task, fold)
+        self.y, self.weight = task.y[fold.validation], task.weight[fold.validation]
+        self._best: Array | None = None
+        self._worse = 0
+
+    def score(self, level: int, values: Array) -> float:
+        return self.task.scores[level](self.y, values, self.weight)
+
+    def clipped(self, values: Array) -> Array:
+        return values if self.bounds is None else np.clip(values, *self.bounds)
+
+    def start(self) -> None:
+        """A new path along C begins."""
+        self._best, self._worse = None, 0
+
+    def overfits(self, level: int, beta: Array, intercept: float) -> bool:
+        """Whether this fit and the one before are both clearly worse than an earlier one."""
+        score = self.task.scores[level]
+        if not self.task.prune or not isinstance(score, OwnLoss):
+            return False
+        values = self.clipped(self.predict(beta[None])[0] + intercept)
+        losses = self.weight * score.loss.value(self.y - values)
+        if self._best is None or losses.sum() <= self._best.sum():
+            self._best, self._worse = losses, 0
+            return False
+        more = losses - self._best
+        clear = more.mean() > OVERFIT_ERRORS * more.std() / np.sqrt(len(more))
+        self._worse = self._worse + 1 if clear else 0
+        return self._worse >= 2 and len(more) >= ENOUGH_ROWS
 
 
 def _clip_bounds(task: Task, fold: Fold) -> tuple[float, float] | None:
@@ -165,7 +210,7 @@ def _clip_bounds(task: Task, fold: Fold) -> tuple[float, float] | None:
 
 
 def _fit_path(
-    task: Task, fold: Fold, gram: Gram, costs: Array, wanted: Mask
+    task: Task, fold: Fold, gram: Gram, costs: Array, wanted: Mask, judge: _Judge
 ) -> tuple[Array, FoldScores]:
     """β and offsets of all points; NaN offsets where there is no fit."""
     y, weight = task.y[fold.train], task.weight[fold.train]
@@ -175,28 +220,42 @@ def _fit_path(
     below: dict[int, tuple[SolverResult, float]] = {}  # by C: the solution of the level before
     for level in task.order:
         last: tuple[SolverResult, float] | None = None
+        risk: float | None = None
+        judge.start()
         for k in np.flatnonzero(wanted[level]):
             if task.stop():
                 return beta, path
             C = float(costs[k])
             terms = task.losses[level].dual_terms(y, C * weight)
             problem = Problem(gram, y, terms, task.offset, gap_clip)
+            if risk is None:
+                risk = float(terms.conjugate(y - best_offset(terms, y)).sum()) / C
             starts = [start for start in (last, below.get(int(k))) if start is not None]
-            result = _solve(task, problem, _best_start(problem, C, starts))
+            allowed = task.options.tol * risk * C
+            result = _solve(task, problem, allowed, _best_start(problem, C, starts))
             if result is None or not np.isfinite(result.dual_gap):
                 path.unsolved.append(np.inf)
                 continue
-            if result.status is not Status.SOLVED:
+            gap = result.primal_objective - result.dual_objective
+            if result.status is not Status.SOLVED and gap > allowed * (1 + ROUNDING):
                 path.unsolved.append(result.dual_gap)
             last = below[int(k)] = (result, C)
             beta[level, k] = result.beta
             path.intercept[level, k] = result.intercept
+            if isinstance(gram, HeldGram) and judge.overfits(level, result.beta, result.intercept):
+                break
     return beta, path
 
 
-def _solve(task: Task, problem: Problem, start: SolverResult | None) -> SolverResult | None:
-    """One fit; None where no solver could do it."""
-    name, options = task.solver, task.options
+def _solve(
+    task: Task, problem: Problem, allowed: float, start: SolverResult | None
+) -> SolverResult | None:
+    """One fit to a duality gap of ``allowed``; None where no solver could do it."""
+
+    def enough(at: Progress) -> bool:
+        return task.stop() or at.primal_objective - at.dual_objective <= allowed
+
+    name, options = task.solver, task.options.with_(callback=enough)
     if name == "auto":
         if options.max_iter < 0:
             options = options.with_(max_iter=MOST_ITERATIONS)
@@ -237,9 +296,6 @@ def _best_start(
             if value > most:
                 best, most = replace(result, beta=beta, fitted=fitted), value
     return best
-
-
-Predictor = Callable[[Array], Array]
 
 
 def _fold_grams(
@@ -295,9 +351,5 @@ def _cut(
         fold = task.folds[k]
         matrix = np.empty((len(fold.train), len(fold.train)), dtype=whole.dtype)
         gather_block(whole, fold.train, fold.train, matrix)
-
-        def predict(beta: Array, fold: Fold = fold) -> Array:
-            values = np.asarray(whole[np.ix_(fold.validation, fold.train)], dtype=np.float64)
-            return beta @ values.T
-
-        yield k, fold, HeldGram(matrix), predict
+        values = np.asarray(whole[np.ix_(fold.train, fold.validation)], dtype=np.float64)
+        yield k, fold, HeldGram(matrix), values.__rmatmul__

@@ -144,9 +144,10 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
             options=SolverOptions(tol=self.selection_tol, max_iter=self.max_iter),
             megabytes=self.cache_size / max(1, effective_n_jobs(self.n_jobs)),
             keep_models=self.refit == "average",
+            prune=self._prunes(groups),
         )
         gamma_axis, cost_axis = self._axes(task, data, gammas, costs)
-        search = Search(task, gamma_axis, cost_axis, self.n_jobs, self._prunes(), self.verbose)
+        search = Search(task, gamma_axis, cost_axis, self.n_jobs, self.verbose)
         search.run()
         self._report(search)
         self._finish(search, data, centre)
@@ -205,10 +206,10 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         seed = check_random_state(0 if self.random_state is None else self.random_state)
         return KFold(self.cv, shuffle=True, random_state=seed)
 
-    def _prunes(self) -> bool:
+    def _prunes(self, groups: Any) -> bool:
         """Whether the first fold may rule points out: the folds have to be alike."""
         alike = isinstance(self.cv, (int, np.integer, *EXCHANGEABLE))
-        return bool(self.prune) and alike
+        return bool(self.prune) and alike and groups is None
 
     def _centre(self, X: Any) -> Array | None:
         """Where distances alone matter, small coordinates keep their digits in float32."""

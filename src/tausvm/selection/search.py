@@ -11,7 +11,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from ..estimators.threads import one_blas_thread
-from .folds import FoldScores, Mask, Task, fit_gamma
+from .folds import ENOUGH_ROWS, FoldScores, Mask, Task, fit_gamma
 from .grid import GROWTH, GROWTH_ROUNDS, Axis
 from .progress import progress
 from .results import equal_to_best
@@ -21,8 +21,6 @@ Array = NDArray[np.float64]
 
 #: a point leaves the race when it is worse on the first fold by so many standard errors
 STANDARD_ERRORS = 5.0
-#: and there are so many rows to tell from
-ENOUGH_ROWS = 30
 
 #: growth goes on while it improves a score by this share
 WORTHWHILE = 1e-3
@@ -41,8 +39,6 @@ class Search:
     gammas, costs : Axis
     n_jobs : int or None
         As joblib takes it.
-    prune : bool
-        Whether points that the first fold has ruled out skip the others.
     verbose : bool
     scores : array (n_levels, n_gammas, n_costs, n_folds)
         NaN where there was no fit.
@@ -56,7 +52,6 @@ class Search:
     gammas: Axis
     costs: Axis
     n_jobs: int | None
-    prune: bool
     verbose: bool
     scores: Array = field(init=False)
     models: Models = field(default_factory=dict)
@@ -105,7 +100,7 @@ class Search:
     def _evaluate(self, wanted: Mask) -> None:
         """Scores of the points wanted."""
         folds = list(range(len(self.task.folds)))
-        if self.prune and all(isinstance(score, OwnLoss) for score in self.task.scores):
+        if self.task.prune and all(isinstance(score, OwnLoss) for score in self.task.scores):
             self._fit(wanted, folds[:1], keep_predictions=True)
             wanted = wanted & self._in_the_race()
             folds = folds[1:]
@@ -187,7 +182,8 @@ class Search:
             leader = np.unravel_index(np.nanargmax(first), first.shape)
             best = self._losses_at(level, int(leader[0]), int(leader[1]))
             for g, c in np.ndindex(first.shape):
-                if np.isnan(first[g, c]):
+                if np.isnan(first[g, c]):  # its path ended before
+                    alive[level, g, c] = False
                     continue
                 worse = self._losses_at(level, g, c) - best
                 error = worse.std() / np.sqrt(rows)
