@@ -65,7 +65,7 @@ class Gram(ABC):
         """Kβ in float64, from the data, not from the rows held."""
 
     def held_block(self, index: Index) -> NDArray[np.float32] | NDArray[np.float64]:
-        """K[index][:, index] from the rows held, in their precision."""
+        """K[index][:, index] in the precision of the rows held."""
         self.require(index)
         out = np.empty((len(index), len(index)), dtype=self.rows.dtype)
         gather_block(self.rows, self.slots[index], index, out)
@@ -165,6 +165,19 @@ class KernelGram(Gram):
             places = np.concatenate([places, oldest])
         self._filled += fresh
         return places
+
+    def held_block(self, index: Index) -> NDArray[np.float32] | NDArray[np.float64]:
+        # long rows are worth computing only for the variables of a block that move
+        missing = np.count_nonzero(self.slots[index] < 0)
+        if missing * len(self) <= 4 * len(index) ** 2:
+            return super().held_block(index)
+        points = self.points.take(index)
+        out = np.empty((len(index), len(index)), dtype=self.rows.dtype)
+        step = self._chunk_rows(len(index))
+        for start in range(0, len(index), step):
+            where = np.arange(start, min(start + step, len(index)))
+            self.kernel.fill(points.take(where), points, out, where)
+        return out
 
     def block(self, i: Index, j: Index) -> Array:
         columns = self.points.take(j)
