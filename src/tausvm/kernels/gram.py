@@ -73,12 +73,13 @@ class Gram(ABC):
 
     def held_product(self, v: Array) -> Array:
         """Kv from the rows held, in their precision; symmetry halves the memory traffic."""
-        if not self.whole:
+        if self.whole:
+            self.require(np.arange(len(self)))
+        if not self.whole or (np.diff(self.slots) != 1).any():
             out = np.zeros(len(self))
             support = np.flatnonzero(v)
             self.add_rows(support, v[support], out)
             return out
-        self.require(np.arange(len(self)))
         symv = ssymv if self.rows.dtype == np.float32 else dsymv
         return symv(1.0, self.rows.T, v.astype(self.rows.dtype), lower=1).astype(np.float64)
 
@@ -135,8 +136,9 @@ class KernelGram(Gram):
         missing = np.unique(index[held < 0])
         if len(missing) == 0:
             return
-        # with room for all, row i is kept at place i, so that the rows are K itself
-        places = missing if self.whole else self._places(len(missing))
+        # side by side in the order of their coming: rows spread over all places would touch
+        # more memory than they fill
+        places = self._places(len(missing))
         step = self._chunk_rows(len(self))
         for start in range(0, len(missing), step):
             part = missing[start : start + step]

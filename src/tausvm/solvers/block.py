@@ -104,14 +104,16 @@ class _Blocks:
             gram.require(everything)
             if self.whole_state is None:
                 self.whole_state = self.core(everything, beta, gradient)
-            self.run(self.whole_state, gram.rows, share * at.violation, share, WHOLE_STEPS)
+            self.run(
+                self.whole_state, gram.rows, gram.slots, share * at.violation, share, WHOLE_STEPS
+            )
             return
         self.whole_state = None
         block = at.unsettled(size)
         matrix = gram.held_block(block)
         local_beta, local_gradient = beta[block], gradient[block]
         state = self.core(block, local_beta, local_gradient)
-        self.run(state, matrix, share * at.violation, share, INNER_STEPS)
+        self.run(state, matrix, np.arange(len(block)), share * at.violation, share, INNER_STEPS)
         delta = local_beta - beta[block]
         moved = np.flatnonzero(delta)
         beta[block] = local_beta
@@ -125,6 +127,7 @@ class _Blocks:
         self,
         state: Core,
         rows: Rows,
+        slots: Index,
         tol: float,
         share: float,
         steps_each: int,
@@ -134,7 +137,6 @@ class _Blocks:
         Counts their cost in nanoseconds, roughly.
         """
         size = rows.shape[1]
-        slots = np.arange(size)
         if not self.problem.offset:
             state.run(rows, slots, None, 0.0, 0)
             tol = state.best_gain * share**2  # a gain goes with the square of the violation

@@ -177,6 +177,8 @@ class _Systems:
             flat = cholesky_solve(factor, ones) if problem.offset else ones
         else:
             if self.preconditioner is None:
+                if problem.gram.whole:  # all rows in order, so that products can use symmetry
+                    problem.gram.require(np.arange(problem.n))
                 rank = int(min(SHARE * problem.n, RANK, problem.gram.capacity))
                 self.preconditioner = Nystrom(problem.gram, rank)
             self.preconditioner.prepare(active, ridge)
