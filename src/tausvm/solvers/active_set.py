@@ -5,9 +5,8 @@ conditions are linear,
 
     (K_FF + R_FF) d + b 1 = −(gradient + g′(β))_F,   1ᵀd = 0 with an offset,
 
-and one Cholesky factorisation solves them. For the squared losses without ε every variable
-is free and R is a sign pattern: three or four steps end at the exact solution. With bounds
-or kinks the pattern must be known first, which is what the interior-point method finds.
+and one Cholesky factorisation solves them, once it is known which variables are free: that is
+what the interior-point method finds, and Newton steps then end at the exact solution.
 """
 
 from __future__ import annotations
