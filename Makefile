@@ -14,8 +14,9 @@ export OPENBLAS_NUM_THREADS ?= 1
 demo: $(VENV)/demo.stamp
 	$(BIN)/python -m tausvm.demo
 
+# in as many processes as there are cores
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 test-slow: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -m slow
