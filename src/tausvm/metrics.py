@@ -61,6 +61,104 @@ def mean_expectile_loss(
     return _mean(np.stack(losses, axis=1), sample_weight, flat)
 
 
+def d2_expectile_score(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    tau: float | ArrayLike = 0.5,
+    sample_weight: ArrayLike | None = None,
+) -> float | Array:
+    """The share of the expectile loss that a prediction saves over the best constant.
+
+        D² = 1 − loss(y, f) / loss(y, e)          e the τ-expectile of y
+
+    1 is perfect, 0 is as good as the constant, below 0 is worse. At τ = ½ it is R². The same
+    for quantiles is :func:`sklearn.metrics.d2_pinball_score`.
+
+    Parameters
+    ----------
+    y_true : array (n,)
+    y_pred : array (n,) or (n, n_levels)
+    tau : float or array (n_levels,)
+        One level a column of ``y_pred``, or one for all of them.
+    sample_weight : array (n,), optional
+
+    Returns
+    -------
+    score : float or array (n_levels,)
+        Where y is constant: 1 for a perfect prediction, 0 for any other.
+
+    Examples
+    --------
+    >>> from tausvm.metrics import d2_expectile_score
+    >>> float(d2_expectile_score([1.0, 2.0, 6.0], [1.0, 3.0, 5.0], tau=0.5).round(3))
+    0.857
+    """
+    y, columns, flat = _columns(y_true, y_pred)
+    loss = np.atleast_1d(mean_expectile_loss(y, columns, tau=tau, sample_weight=sample_weight))
+    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    taus = np.broadcast_to(np.atleast_1d(np.asarray(tau, dtype=np.float64)), loss.shape)
+    constant = np.column_stack([np.full(len(y), _expectile(y, float(t), weight)) for t in taus])
+    worst = np.atleast_1d(mean_expectile_loss(y, constant, tau=taus, sample_weight=sample_weight))
+    scores = np.where(loss == 0, 1.0, 0.0)
+    np.divide(worst - loss, worst, out=scores, where=worst > 0)
+    return scores[0] if flat else scores
+
+
+def _expectile(y: Array, tau: float, weight: Array | None) -> float:
+    """The τ-expectile of a sample: the root of an increasing, piecewise linear function."""
+    order = np.argsort(y, kind="stable")
+    values = y[order]
+    w = np.ones(len(y)) if weight is None else weight[order]
+    below, total = np.cumsum(w), w.sum()
+    mass, whole = np.cumsum(w * values), float(w @ values)
+    # at values[k]: (1 − τ)·Σ_{i ≤ k} wᵢ(v − yᵢ) − τ·Σ_{i > k} wᵢ(yᵢ − v)
+    slope = (1 - tau) * below + tau * (total - below)
+    level = (1 - tau) * mass + tau * (whole - mass)
+    k = min(int(np.searchsorted(slope * values - level >= 0, True)), len(values) - 1)
+    k = max(k - 1, 0)  # the root lies on the piece that starts at the value before
+    return float(level[k] / slope[k]) if slope[k] > 0 else float(values[k])
+
+
+def mean_interval_score(
+    y_true: ArrayLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    *,
+    share: float = 0.9,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """The mean interval score (Winkler's) of intervals that should hold a share of the targets.
+
+        (u − l) + 2/α·(l − y)₊ + 2/α·(y − u)₊,        α = 1 − share
+
+    Narrow is good, missing costs. The best interval is that of the quantiles α/2 and 1 − α/2,
+    and the score is 2/α times the sum of their pinball losses.
+
+    Parameters
+    ----------
+    y_true, lower, upper : arrays (n,)
+    share : float
+        The nominal share of targets inside, strictly between 0 and 1.
+    sample_weight : array (n,), optional
+
+    Examples
+    --------
+    >>> from tausvm.metrics import mean_interval_score
+    >>> mean_interval_score([1.0, 5.0], [0.0, 0.0], [2.0, 4.0], share=0.5)
+    5.0
+    """
+    if not 0 < share < 1:
+        raise ValueError(f"share must lie strictly between 0 and 1, got {share!r}")
+    y, low, _ = _columns(y_true, lower)
+    _, high, _ = _columns(y_true, upper)
+    if low.shape[1] != 1 or high.shape[1] != 1:
+        raise ValueError("lower and upper must be one-dimensional")
+    short, long = np.maximum(low[:, 0] - y, 0.0), np.maximum(y - high[:, 0], 0.0)
+    values = (high - low)[:, 0] + 2.0 / (1.0 - share) * (short + long)
+    return float(_mean(values[:, None], sample_weight, flat=True))
+
+
 def coverage(
     y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float | Array:
@@ -143,4 +241,10 @@ def _mean(values: Array, sample_weight: ArrayLike | None, flat: bool) -> float |
     return float(means[0]) if flat else means
 
 
-__all__ = ["coverage", "crossing_rate", "mean_expectile_loss"]
+__all__ = [
+    "coverage",
+    "crossing_rate",
+    "d2_expectile_score",
+    "mean_expectile_loss",
+    "mean_interval_score",
+]

@@ -107,6 +107,7 @@ class _Distance(Kernel):
         return out
 
     def fill(self, a: Points, b: Points, out: FloatArray, places: NDArray[np.int64]) -> None:
+        _check_width(a, b)
         if not self._fused(a, b):
             self._fill_unfused(a, b, out, places)
         elif out.dtype == np.float32:
@@ -117,6 +118,7 @@ class _Distance(Kernel):
             distance_kernel(b.features64, rows, self.gamma, self.squared, out, places)
 
     def product(self, a: Points, b: Points, beta: NDArray[np.float64]) -> NDArray[np.float64]:
+        _check_width(a, b)
         if not self._fused(a, b):
             return super().product(a, b, beta)
         out = np.zeros(len(b))
@@ -126,6 +128,12 @@ class _Distance(Kernel):
 
     def diagonal(self, a: Points) -> NDArray[np.float64]:
         return np.ones(len(a))
+
+
+def _check_width(a: Points, b: Points) -> None:
+    """The compiled passes trust their shapes."""
+    if a.n_features != b.n_features:
+        raise ValueError(f"points have {a.n_features} and {b.n_features} features")
 
 
 class RBF(_Distance):

@@ -22,6 +22,10 @@ class Status(enum.Enum):
     STOPPED_BY_CALLBACK = "stopped_by_callback"
     NUMERICAL_ERROR = "numerical_error"
 
+    def __reduce__(self) -> tuple[type[Status], tuple[str]]:
+        """By its value: what a saved model holds of it."""
+        return Status, (self.value,)
+
 
 @dataclass(frozen=True)
 class Progress:
