@@ -1,0 +1,76 @@
+"""Whether a loaded model is whole: its arrays fit together, so that it can be used.
+
+A file may be well formed and still hold arrays that do not belong together. The compiled code
+trusts its shapes, so they are checked when the model is loaded and not when it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from ..estimators.machine import KernelMachine
+from .archive import ModelFileError
+
+MAX_DEPTH = 50
+
+
+def check_model(model: Any) -> None:
+    """A ModelFileError unless this is an estimator whose parts fit together."""
+    if not isinstance(model, BaseEstimator):
+        raise ModelFileError(f"it holds a {type(model).__name__}, not an estimator")
+    for part in _parts(model):
+        if sp.issparse(part):
+            part.check_format(full_check=True)
+        elif isinstance(part, KernelMachine):
+            _check_machine(part)
+
+
+def _parts(model: Any) -> Iterator[Any]:
+    """Everything that is reachable through attributes and containers."""
+    stack, seen = [(model, 0)], set()
+    while stack:
+        item, depth = stack.pop()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        if depth > MAX_DEPTH:
+            raise ModelFileError(f"it is nested more than {MAX_DEPTH} deep")
+        yield item
+        if isinstance(item, dict):
+            stack.extend((value, depth + 1) for value in item.values())
+        elif isinstance(item, list | tuple):
+            stack.extend((value, depth + 1) for value in item)
+        elif hasattr(item, "__dict__") and not isinstance(item, type):
+            stack.extend((value, depth + 1) for value in vars(item).values())
+
+
+def _check_machine(machine: KernelMachine) -> None:
+    """The expansion of a kernel machine: β, support vectors, offsets and the kernel."""
+    if not hasattr(machine, "dual_coef_"):
+        return  # not fitted
+    name = type(machine).__name__
+    machine._check_parameters()
+    beta, support = machine.dual_coef_, machine.support_
+    if not (_is_float(beta, 2) and _is_float(machine.intercept_, 1)):
+        raise ModelFileError(f"{name}: dual_coef_ and intercept_ must be arrays of floats")
+    if len(machine.intercept_) != len(beta) or len(support) != beta.shape[1]:
+        raise ModelFileError(f"{name}: dual_coef_, support_ and intercept_ do not fit together")
+    if machine._precomputed:
+        return
+    vectors, width = machine.support_vectors_, machine.n_features_in_
+    if not (sp.issparse(vectors) or _is_float(vectors, 2)):
+        raise ModelFileError(f"{name}: support_vectors_ must be a matrix of floats")
+    if vectors.shape != (beta.shape[1], width):
+        raise ModelFileError(f"{name}: support_vectors_ do not fit dual_coef_ or the features")
+    centre = machine._centre
+    if centre is not None and (not _is_float(centre, 1) or len(centre) != width):
+        raise ModelFileError(f"{name}: the centre does not fit the features")
+
+
+def _is_float(array: Any, ndim: int) -> bool:
+    return isinstance(array, np.ndarray) and array.dtype == np.float64 and array.ndim == ndim

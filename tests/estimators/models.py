@@ -1,0 +1,56 @@
+"""One small fitted model of every public estimator, for tests of what holds for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import tausvm
+
+#: a name of tausvm, with a variant after the colon, and how it is made
+MAKERS: dict[str, Callable[[], Any]] = {
+    "SVR": lambda: tausvm.SVR(),
+    "SVR:linear": lambda: tausvm.SVR(kernel="linear"),
+    "SVR:poly": lambda: tausvm.SVR(kernel="poly", degree=2, coef0=1.0, gamma=0.5),
+    "SVR:laplacian": lambda: tausvm.SVR(kernel="laplacian", gamma=0.4),
+    "SVR:sigmoid": lambda: tausvm.SVR(kernel="sigmoid", gamma=0.01, coef0=0.1),
+    "SVR:squared": lambda: tausvm.SVR(loss="squared_epsilon_insensitive"),
+    "QuantileSVR": lambda: tausvm.QuantileSVR(tau=[0.1, 0.5, 0.9]),
+    "QuantileSVR:one": lambda: tausvm.QuantileSVR(tau=0.3),
+    "QuantileSVR:clip": lambda: tausvm.QuantileSVR(tau=[0.02, 0.98], clip="range", C=100.0),
+    "ExpectileSVR": lambda: tausvm.ExpectileSVR(tau=[0.1, 0.5, 0.9]),
+    "ExpectileSVR:clip": lambda: tausvm.ExpectileSVR(tau=[0.02, 0.98], clip=2000.0),
+    "TauSVC": lambda: tausvm.TauSVC(tau=0.3),
+    "TauSVC:classes": lambda: tausvm.TauSVC(),
+    "SVRCV": lambda: tausvm.SVRCV(Cs=2, gammas=2),
+    "SVRCV:linear": lambda: tausvm.SVRCV(Cs=2, kernel="linear"),
+    "QuantileSVRCV": lambda: tausvm.QuantileSVRCV(tau=[0.1, 0.9], Cs=2, gammas=2),
+    "QuantileSVRCV:average": lambda: tausvm.QuantileSVRCV(tau=0.5, Cs=2, gammas=2, refit="average"),
+    "ExpectileSVRCV": lambda: tausvm.ExpectileSVRCV(tau=[0.1, 0.9], Cs=2, gammas=2),
+}
+
+ESTIMATORS = sorted(MAKERS)
+
+
+@cache
+def data(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Rows far from the origin, and targets that suit the estimator."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3))
+    y = np.sin(2 * X[:, 0]) + (0.3 + 0.2 * np.abs(X[:, 1])) * rng.normal(size=50)
+    if name == "TauSVC:classes":
+        return X, np.array(["low", "middle", "top"])[np.digitize(y, [-0.5, 0.5])]
+    if "SVC" in name:
+        return X, np.where(y > 0, "yes", "no")
+    return X, 3.0 * y + 10.0
+
+
+@cache
+def fitted(name: str) -> tuple[Any, np.ndarray]:
+    """A fitted model, and rows to predict at that it has not seen."""
+    X, y = data(name)
+    new = np.random.default_rng(1).normal(size=(40, 3))
+    return MAKERS[name]().fit(X, y), new
