@@ -9,7 +9,7 @@ SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__p
 # the tests' matrices are small: BLAS threads would only wait for each other
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow lint clean
+.PHONY: demo test test-slow lint docs clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/python -m tausvm.demo
@@ -26,8 +26,12 @@ lint: $(VENV)/test.stamp
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
+# warnings are errors
+docs: $(VENV)/test.stamp
+	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
+
 clean:
-	rm -rf $(VENV) dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist demo docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -type d -name __pycache__ -exec rm -rf {} +
 
 # The build's own requirements go into .venv too: no second copy of them is fetched for an
@@ -50,5 +54,5 @@ $(VENV)/demo.stamp: $(VENV)/build.stamp $(SOURCES)
 
 # what the tests need includes what the demo needs
 $(VENV)/test.stamp: $(VENV)/build.stamp $(SOURCES)
-	$(BUILD_AND_INSTALL) '.[plot,test]'
+	$(BUILD_AND_INSTALL) '.[plot,test,docs]'
 	touch $(VENV)/demo.stamp $@

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+import tausvm
 
 from .blocks import ROOT, python_blocks, run_blocks
 
@@ -26,3 +31,23 @@ def test_links_lead_to_files(page: Path) -> None:
     local = [target for target in targets if "://" not in target]
     missing = [target for target in local if not (page.parent / target).exists()]
     assert not missing
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    listed = (ROOT / "docs" / "api.md").read_text(encoding="utf-8").split()
+    missing = [name for name in tausvm.__all__ if name != "__version__" and name not in listed]
+    assert not missing
+
+
+def test_pages_build_without_warnings(tmp_path: Path) -> None:
+    pytest.importorskip("sphinx", reason="the pages are built with the docs extra")
+    # a copy: the build writes pages of its own beside the sources
+    source = tmp_path / "docs"
+    shutil.copytree(ROOT / "docs", source, ignore=shutil.ignore_patterns("_build", "generated"))
+    built = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", source, tmp_path / "html"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert built.returncode == 0, built.stderr

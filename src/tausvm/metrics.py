@@ -23,7 +23,7 @@ def mean_expectile_loss(
 ) -> float | Array:
     """The mean asymmetric squared error, which the τ-expectile minimises.
 
-        Σ wᵢ |τ − 1(yᵢ < fᵢ)| (yᵢ − fᵢ)² / Σ wᵢ
+    ``Σ wᵢ |τ − 1(yᵢ < fᵢ)| (yᵢ − fᵢ)² / Σ wᵢ``
 
     At τ = ½ it is half the mean squared error.
 
