@@ -17,14 +17,16 @@ matplotlib.use("Agg")
 PNG = b"\x89PNG"
 
 
-def test_demo_prints_tables_and_writes_the_picture(tmp_path: Path, capsys) -> None:
+def test_demo_prints_tables_and_writes_picture_and_report(tmp_path: Path, capsys) -> None:
     from tausvm import demo
 
     picture = tmp_path / "new" / "fan.png"
     assert demo.main(["--output", str(picture)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert picture.read_bytes().startswith(PNG)
-    assert lines[-1].endswith(str(picture))
+    assert lines[-2].endswith(str(picture))
+    assert str(picture.with_name("report.html")) in lines[-1]
+    assert "<h1>Progression of diabetes" in picture.with_name("report.html").read_text()
     rows = [line.split() for line in lines if line.strip()[:2] == "0."]
     assert [float(row[0]) for row in rows] == 2 * list(demo.TAUS)
     for row in rows:

@@ -1,4 +1,4 @@
-"""Fans of quantiles and expectiles on real data: ``python -m tausvm.demo``.
+"""Fans of quantiles and expectiles on real data, and a report: ``python -m tausvm.demo``.
 
 The data are scikit-learn's diabetes study, which it ships: 442 patients, ten measurements
 each, and the progression of the disease a year later.
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_diabetes
 from sklearn.metrics import mean_pinball_loss
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
@@ -26,6 +26,7 @@ from . import ExpectileSVR, QuantileSVR
 from .metrics import coverage, mean_expectile_loss
 from .plotting import FanDisplay
 from .plotting.support import require_pyplot
+from .report import write_report
 
 Array = NDArray[np.float64]
 
@@ -33,6 +34,18 @@ TAUS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 #: the body mass index among the ten features
 BMI = 2
 TOL = 1e-6
+#: what scikit-learn's short names of the features mean
+FEATURES = {
+    "age": "age (years)",
+    "bmi": "body mass index (kg/m²)",
+    "bp": "mean blood pressure (mmHg)",
+    "s1": "total cholesterol",
+    "s2": "low-density lipoproteins",
+    "s3": "high-density lipoproteins",
+    "s4": "cholesterol ratio",
+    "s5": "log of triglycerides",
+    "s6": "blood sugar",
+}
 
 COLUMNS = ("level", "loss", "coverage", "support", "gap", "seconds")
 
@@ -85,11 +98,27 @@ def kinds() -> tuple[Kind, Kind]:
     )
 
 
-def table(kind: Kind, X: Array, y: Array) -> Iterator[tuple[str, ...]]:
-    """A row a level: fitted on two thirds of the patients, scored on the last."""
-    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=1 / 3, random_state=0)
-    model = make_pipeline(StandardScaler(), kind.all_features).fit(X_train, y_train)
-    levels = model.predict(X_test)
+@dataclass(frozen=True)
+class Split:
+    """Two thirds of the patients to fit, the last third to score."""
+
+    X_train: Array
+    X_test: Array
+    y_train: Array
+    y_test: Array
+
+    @classmethod
+    def of(cls, X: Array, y: Array) -> Split:
+        return cls(*train_test_split(X, y, test_size=1 / 3, random_state=0))
+
+    def fitted(self, kind: Kind) -> Pipeline:
+        """The kind's model on all features."""
+        return make_pipeline(StandardScaler(), kind.all_features).fit(self.X_train, self.y_train)
+
+
+def table(model: Pipeline, kind: Kind, split: Split) -> Iterator[tuple[str, ...]]:
+    """A row a level, scored on the patients that were set aside."""
+    y_test, levels = split.y_test, model.predict(split.X_test)
     losses, covers = kind.loss(y_test, levels), np.atleast_1d(coverage(y_test, levels))
     for tau, loss, covered, result in zip(TAUS, losses, covers, model[-1].result_, strict=True):
         yield (
@@ -121,9 +150,14 @@ def draw(X: Array, y: Array, path: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables, write the picture, say where it is; the exit code."""
+    """Print the tables, write the picture and the report, say where they are; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tausvm.demo", description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("demo/fan.png"), help="the picture")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("demo/fan.png"),
+        help="the picture; the report goes beside it",
+    )
     output: Path = parser.parse_args(arguments).output
     with threadpool_limits(1, user_api="blas"):  # small matrices: threads would only wait
         return show(output)
@@ -131,11 +165,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def show(output: Path) -> int:
     """The demo itself."""
-    X, y = load_diabetes(return_X_y=True, scaled=False)
+    study = load_diabetes(scaled=False)
+    X, y = study.data, study.target
+    split = Split.of(X, y)
     print(f"Diabetes: {len(y)} patients, {X.shape[1]} features; loss and coverage held out\n")
+    models = {kind.name: split.fitted(kind) for kind in kinds()}
     for kind in kinds():
         print(f"{kind.name} ({kind.loss_name} loss)")
-        for row in (COLUMNS, *table(kind, X, y)):
+        for row in (COLUMNS, *table(models[kind.name], kind, split)):
             print("".join(cell.rjust(10) for cell in row))
         print()
     try:
@@ -144,6 +181,18 @@ def show(output: Path) -> int:
         print(error, file=sys.stderr)
         return 1
     print(f"Picture: {output.resolve()}")
+    page = output.with_name("report.html")
+    write_report(
+        models["quantiles"],
+        split.X_test,
+        split.y_test,
+        page,
+        title="Progression of diabetes after one year",
+        target_name="progression after one year (score)",
+        feature_names=[FEATURES.get(name, name) for name in study.feature_names],
+        data_name="scikit-learn's diabetes study, patients set aside",
+    )
+    print(f"Report:  {page.resolve()} (open it in a browser)")
     return 0
 
 

@@ -1,0 +1,27 @@
+"""The command line ``tausvm``: fit, predict, report. Needs typer, rich, pandas and skops."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+#: packages that the command line needs beyond the library's own
+NEEDED = ("typer", "rich", "pandas", "skops")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    try:
+        from .app import run
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in NEEDED:
+            raise
+        sys.stderr.write(
+            f"tausvm: the command line needs {error.name}, which is not installed: "
+            "pip install 'tausvm[cli]'\n"
+        )
+        return 2
+    return run(sys.argv[1:] if arguments is None else list(arguments))
+
+
+__all__ = ["main"]

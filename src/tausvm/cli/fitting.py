@@ -1,0 +1,262 @@
+"""``tausvm fit``: from a file and options to a fitted pipeline and its card."""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import Pipeline
+
+from ..solvers import Status
+from .columns import choose_columns, preparation, read_features, sparse_preparation
+from .errors import InputError, listed
+from .kinds import Kind, Settings
+from .progress import watched
+from .scores import classification_scores, regression_scores
+from .tables import Table, check_missing, column, numbers, read_table, row_words, rows_where
+
+#: names of the pipeline's steps
+PREPARE, MODEL = "prepare", "model"
+#: fewer rows than this say nothing
+FEWEST_ROWS = 5
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """The options of ``fit`` that are about data."""
+
+    target: str | None
+    features: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    max_categories: int = 50
+    weight: str | None = None
+    impute: bool = False
+    holdout: float = 0.0
+    positive: str | None = None
+    tune: bool = False
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted pipeline, what its file will tell, and what was said on the way."""
+
+    model: Pipeline
+    card: dict[str, Any]
+    warnings: list[str]
+    converged: bool
+
+
+def fit_file(
+    file: Path, kind: Kind, settings: Settings, options: FitOptions, console: Console
+) -> Fitted:
+    """Read, prepare, fit and score."""
+    table = read_table(file)
+    data = _training_data(table, kind, options)
+    if not kind.classifies:
+        settings = replace(settings, spread=float(np.std(data.y)) or 1.0)
+    machine = _machine(kind, settings, options.tune)
+    prepare: Any = (
+        sparse_preparation()
+        if data.columns is None
+        else preparation(data.columns, impute=options.impute)
+    )
+    model = Pipeline([(PREPARE, prepare), (MODEL, machine)])
+    train, test = _split(len(data.y), options.holdout, settings.seed)
+    told: list[str] = []
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught, watched(machine, console):
+        warnings.simplefilter("always")
+        weight = {} if data.weight is None else {f"{MODEL}__sample_weight": data.weight[train]}
+        try:
+            model.fit(_rows(data.X, train), data.y[train], **weight)
+        except ValueError as error:
+            raise _as_option(error) from error
+    seconds = time.perf_counter() - started
+    told += [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+    scores = _scores(model, kind, settings, _rows(data.X, test), data.y[test])
+    states = {row["status"] for row in scores["levels"] if row["status"] is not None}
+    card = {
+        "kind": kind.name,
+        "data": file.name,
+        "rows": len(train),
+        "held_out": len(test) if options.holdout else 0,
+        "format": "svmlight" if data.columns is None else "table",
+        "target": options.target,
+        "features": int(data.X.shape[1]),
+        "columns": [c.as_json() for c in data.columns or []],
+        "classes": data.classes,
+        "weight": options.weight,
+        "impute": options.impute,
+        "tuned": options.tune,
+        "seconds": seconds,
+        "scores": scores,
+    }
+    return Fitted(model, card, told, states <= {Status.SOLVED.value})
+
+
+@dataclass(frozen=True)
+class _Data:
+    X: Any
+    y: Any
+    weight: Any
+    columns: Any
+    classes: list[Any] | None
+
+
+def _training_data(table: Table, kind: Kind, options: FitOptions) -> _Data:
+    if table.n_rows < FEWEST_ROWS:
+        raise InputError(f"{table.file}: has {table.n_rows} rows; a fit needs {FEWEST_ROWS}")
+    if table.frame is None:
+        return _sparse_data(table, kind, options)
+    if options.target is None:
+        raise InputError(
+            f"--target: name the column to predict; the columns of {table.file} are "
+            f"{listed(list(table.frame.columns), 8)}"
+        )
+    target = column(table, options.target, "--target")
+    check_missing(target.to_frame(), table.file, ", the target; drop these rows")
+    y, classes = _targets(table, kind, target, options)
+    weight = None
+    if options.weight is not None:
+        weight = _weights(table, options.weight)
+    columns = choose_columns(
+        table,
+        without={name for name in (options.target, options.weight) if name is not None},
+        features=options.features,
+        drop=options.drop,
+        categorical=options.categorical,
+        max_categories=options.max_categories,
+    )
+    X, _ = read_features(table, columns, impute=options.impute)
+    return _Data(X, y, weight, columns, classes)
+
+
+def _sparse_data(table: Table, kind: Kind, options: FitOptions) -> _Data:
+    given = {
+        "--target": options.target,
+        "--features": options.features,
+        "--drop": options.drop,
+        "--categorical": options.categorical,
+        "--weight": options.weight,
+        "--impute": options.impute,
+    }
+    for option, value in given.items():
+        if value:
+            raise InputError(f"{option}: {table.file} is svmlight, which has no named columns")
+    target = pd.Series(table.targets, name="target")
+    y, classes = _targets(table, kind, target, options)
+    return _Data(table.matrix, y, None, None, classes)
+
+
+def _targets(
+    table: Table, kind: Kind, target: pd.Series, options: FitOptions
+) -> tuple[Any, list[Any] | None]:
+    """Targets as numbers; for a classifier 1 for the positive class and 0 for the other."""
+    if not kind.classifies:
+        if options.positive is not None:
+            raise InputError(f"--positive: is for classifiers, not for --kind {kind.name}")
+        y = numbers(target, table.file, str(target.name)).to_numpy(np.float64)
+        rows = rows_where(~np.isfinite(y))
+        if rows:
+            raise InputError(
+                f"{table.file}: column {target.name!r} is infinite in {row_words(rows)}"
+            )
+        return y, None
+    labels = sorted({_plain(value) for value in target}, key=lambda v: (str(type(v)), v))
+    where = f"{table.file}: column {target.name!r}"
+    if len(labels) < 2:
+        raise InputError(f"{where} has one class only: {labels[0]!r}")
+    if options.positive is None:
+        if len(labels) > 2:
+            raise InputError(
+                f"{where} has {len(labels)} classes; name the positive one with --positive, "
+                f"one of {listed(labels, 8)}"
+            )
+        positive = labels[1]
+    else:
+        named = [label for label in labels if str(label) == options.positive]
+        if not named:
+            raise InputError(
+                f"--positive: {options.positive!r} does not occur in column {target.name!r} of "
+                f"{table.file}, which has {listed(labels, 8)}"
+            )
+        positive = named[0]
+    others = [label for label in labels if label != positive]
+    negative = others[0] if len(others) == 1 else f"not {positive}"
+    y = np.array([int(_plain(value) == positive) for value in target])
+    return y, [negative, positive]
+
+
+def _plain(value: Any) -> Any:
+    """A label as JSON can hold it: whole numbers without a fraction, else text."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | float | np.integer | np.floating):
+        return int(value) if float(value).is_integer() else float(value)
+    return str(value)
+
+
+def _weights(table: Table, name: str) -> Any:
+    values = column(table, name, "--weight")
+    check_missing(values.to_frame(), table.file, ", the weight")
+    weight = numbers(values, table.file, name).to_numpy(np.float64)
+    wrong = rows_where(~((weight >= 0) & np.isfinite(weight)))
+    if wrong:
+        raise InputError(
+            f"{table.file}: column {name!r} (--weight) must be finite and not negative, "
+            f"got {weight[wrong[0] - 1]:g} in row {wrong[0]}"
+        )
+    if not weight.any():
+        raise InputError(f"{table.file}: column {name!r} (--weight) is 0 in all rows")
+    return weight
+
+
+def _machine(kind: Kind, settings: Settings, tune: bool) -> Any:
+    if not tune:
+        return kind.make(settings)
+    if kind.tune is None:
+        raise InputError(f"--tune: does not work with --kind {kind.name}; give --C and --gamma")
+    return kind.tune(settings)
+
+
+def _split(n_rows: int, holdout: float, seed: int) -> tuple[Any, Any]:
+    """Rows to fit and rows to score; the same ones where nothing is held out."""
+    everything = np.arange(n_rows)
+    if not holdout:
+        return everything, everything
+    train, test = train_test_split(everything, test_size=holdout, random_state=seed)
+    if len(train) < FEWEST_ROWS:
+        raise InputError(f"--holdout: {holdout:g} leaves {len(train)} of {n_rows} rows for the fit")
+    return np.sort(train), np.sort(test)
+
+
+def _rows(X: Any, rows: Any) -> Any:
+    return X.iloc[rows].reset_index(drop=True) if isinstance(X, pd.DataFrame) else X[rows]
+
+
+def _scores(model: Pipeline, kind: Kind, settings: Settings, X: Any, y: Any) -> dict[str, Any]:
+    predictions = model.predict(X)
+    if kind.classifies:
+        return classification_scores(model, y == 1, predictions == 1, settings.tau[0])
+    return regression_scores(model, y, predictions)
+
+
+def _as_option(error: ValueError) -> InputError:
+    """The complaint of an estimator, with the option that it is about."""
+    message = str(error).splitlines()[0]
+    about = re.match(r"(C|gamma|epsilon|tau|tol|kernel|cv|time_limit|n_jobs)\b", message)
+    if about is None:
+        return InputError(f"the fit failed: {message}")
+    option = {"cv": "folds", "n_jobs": "jobs"}.get(about[1], about[1].replace("_", "-"))
+    return InputError(f"--{option}: {message}")

@@ -1,0 +1,104 @@
+"""``tausvm predict``: a model's predictions at the rows of a file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .. import inspection
+from ..persistence import ModelFileError, ModelInfo, load_with_info
+from .columns import Column, read_features
+from .errors import InputError
+from .tables import Table, format_of, read_table
+
+
+def load_model(file: Path) -> tuple[Any, ModelInfo]:
+    """A model that ``fit`` saved."""
+    if not file.exists():
+        raise InputError(f"{file}: no such file")
+    if file.is_dir():
+        raise InputError(f"{file}: is a folder, not a model")
+    try:
+        model, info = load_with_info(file)
+    except ModelFileError as error:
+        raise InputError(str(error)) from error
+    except PermissionError as error:
+        raise InputError(f"{file}: may not be read") from error
+    if "kind" not in info.card:
+        raise InputError(f"{file}: was not written by 'tausvm fit'; use it from Python")
+    return model, info
+
+
+def model_input(file: Path, card: dict[str, Any]) -> tuple[Table, Any, list[str]]:
+    """A data file as a model reads it, and what to say about it."""
+    if card.get("format") == "svmlight":
+        if format_of(file) != "svmlight":
+            raise InputError(f"{file}: the model was fitted to an svmlight file and reads no other")
+        table = read_table(file, n_features=int(card["features"]))
+        return table, table.matrix, []
+    table = read_table(file)
+    columns = [Column.from_json(told) for told in card.get("columns", [])]
+    X, told = read_features(table, columns, impute=bool(card.get("impute")))
+    return table, X, told
+
+
+def prediction_table(
+    model: Any, card: dict[str, Any], X: Any, taus: tuple[float, ...]
+) -> pd.DataFrame:
+    """One column a level, named after it; for a classifier the label and its decision value."""
+    estimated = inspection.functional(model)
+    if taus and estimated != inspection.PATH:
+        raise InputError("--tau: is for models of --kind path; others have the levels of their fit")
+    if estimated == inspection.CLASS:
+        return _class_table(model, card, X)
+    values = inspection.as_columns(model.predict(X))
+    levels = inspection.levels(model)
+    names = [f"{estimated}_{tau:g}" for tau in levels] or ["prediction"]
+    return pd.DataFrame(values, columns=names)
+
+
+def _class_table(model: Any, card: dict[str, Any], X: Any) -> pd.DataFrame:
+    decision = model.decision_function(X)
+    labels = np.array(card["classes"], dtype=object)
+    return pd.DataFrame({"label": labels[(decision > 0).astype(int)], "decision": decision})
+
+
+def write_table(frame: pd.DataFrame, output: Path | None) -> None:
+    """Write CSV or Parquet, whole or not at all; to stdout without a file."""
+    if output is None:
+        frame.to_csv(sys.stdout, index=False)
+        return
+    kind = output_format(output)
+    part = output.with_name(f".{output.name}.part")
+    try:
+        if kind == "parquet":
+            frame.to_parquet(part, index=False)
+        else:
+            packed = "gzip" if output.suffix == ".gz" else None
+            frame.to_csv(part, index=False, sep="\t" if kind == "tsv" else ",", compression=packed)
+        part.replace(output)
+    except OSError as error:
+        raise InputError(f"{output}: cannot be written: {error.strerror}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def output_format(output: Path) -> str:
+    """The format of a file to write."""
+    kind = format_of(output)
+    if kind == "svmlight":
+        raise InputError(f"{output}: predictions are written as CSV or Parquet")
+    check_folder(output)
+    return kind
+
+
+def check_folder(output: Path) -> None:
+    """Refuse a file whose folder does not exist before any work is done."""
+    if not output.parent.is_dir():
+        raise InputError(f"{output}: there is no folder {output.parent}")
+    if output.is_dir():
+        raise InputError(f"{output}: is a folder")

@@ -1,0 +1,76 @@
+"""Tables for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+#: columns of the last table: heading, key, format
+FIGURES = (
+    ("level", "tau", "{:g}"),
+    ("loss", "loss", "{:.4g}"),
+    ("coverage", "coverage", "{:.1%}"),
+    ("accuracy", "accuracy", "{:.1%}"),
+    ("missed", "missed", "{:d}"),
+    ("false alarms", "false_alarms", "{:d}"),
+    ("C", "C", "{:.3g}"),
+    ("gamma", "gamma", "{:.3g}"),
+    ("support vectors", "support", "{:d}"),
+    ("gap", "gap", "{:.1e}"),
+    ("seconds", "seconds", "{:.2f}"),
+)
+
+
+def score_table(card: dict[str, Any]) -> Table:
+    """A row a level, with the columns that the model has."""
+    rows = card["scores"]["levels"]
+    shown = [figure for figure in FIGURES if any(row.get(figure[1]) is not None for row in rows)]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading, _, _ in shown:
+        table.add_column(heading, justify="right")
+    for row in rows:
+        cells = [(row.get(key), form) for _, key, form in shown]
+        table.add_row(*("" if value is None else form.format(value) for value, form in cells))
+    return table
+
+
+def print_scores(console: Console, card: dict[str, Any]) -> None:
+    """The table, what it was measured on, and crossings."""
+    held_out = card["held_out"]
+    where = f"{held_out} rows held out" if held_out else "the rows it was fitted to"
+    rows, features = card["rows"], card["features"]
+    name = card["target"] or "the target"
+    console.print(f"{card['kind']} model of {name}: {rows} rows, {features} features", style="bold")
+    console.print(f"loss and coverage on {where}", style="dim")
+    console.print(score_table(card))
+    crossings = card["scores"]["crossings"]
+    if crossings is not None:
+        console.print(f"crossing levels: {crossings:.1%} of rows")
+    console.print(f"fitted in {card['seconds']:.2f} s")
+
+
+def parameter_table(parameters: dict[str, Any]) -> Table:
+    """Names and values."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column()
+    for name, value in parameters.items():
+        table.add_row(name, str(value))
+    return table
+
+
+def column_table(columns: list[dict[str, Any]]) -> Table:
+    """The columns that a model reads."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("column", "type", "values"):
+        table.add_column(heading)
+    for c in columns:
+        if c["type"] == "number":
+            values = f"{c['low']:g} to {c['high']:g}, median {c['median']:g}"
+        else:
+            values = ", ".join(c["values"][:8]) + (" …" if len(c["values"]) > 8 else "")
+        table.add_row(c["name"], c["type"], values)
+    return table

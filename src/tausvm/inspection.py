@@ -1,0 +1,193 @@
+"""What a fitted model estimates, at which levels, and how good it is: for tables and reports.
+
+One view for all estimators, alone, behind a selection of parameters or at the end of a pipeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import mean_pinball_loss
+
+from .losses import EpsilonInsensitive, SquaredEpsilonInsensitive
+from .metrics import coverage, crossing_rate, mean_expectile_loss
+from .solvers import SolverResult
+
+Array = NDArray[np.float64]
+
+QUANTILE, EXPECTILE, LOCATION, CLASS, PATH = "quantile", "expectile", "location", "class", "path"
+
+#: what the estimators estimate, by class name; a new estimator is one entry
+FUNCTIONALS = {
+    "SVR": LOCATION,
+    "SVRCV": LOCATION,
+    "QuantileSVR": QUANTILE,
+    "QuantileSVRCV": QUANTILE,
+    "ExpectileSVR": EXPECTILE,
+    "ExpectileSVRCV": EXPECTILE,
+    "TauSVC": CLASS,
+}
+
+
+def last_step(model: Any) -> Any:
+    """The estimator itself, or the one at the end of a pipeline."""
+    return model.steps[-1][1] if hasattr(model, "steps") else model
+
+
+def functional(model: Any) -> str:
+    """What a model estimates: one of the names above."""
+    machine = last_step(model)
+    for cls in type(machine).__mro__:
+        if cls.__name__ in FUNCTIONALS:
+            return FUNCTIONALS[cls.__name__]
+    raise TypeError(f"model must be an estimator of tausvm, got {type(machine).__name__}")
+
+
+def machines(model: Any) -> list[Any]:
+    """The fitted machines: one, or one a level where each level has its own."""
+    machine = last_step(model)
+    best = getattr(machine, "best_estimator_", machine)
+    return list(best) if isinstance(best, list) else [best]
+
+
+def levels(model: Any) -> list[float]:
+    """The levels τ, in the order of the predictions' columns; empty for a model without."""
+    tau = getattr(last_step(model), "tau", None)
+    return [] if tau is None else [float(t) for t in np.atleast_1d(tau)]
+
+
+def certificates(model: Any) -> list[SolverResult]:
+    """The results of the solves, one a level or one for all; empty for averaged models."""
+    results: list[SolverResult] = []
+    for machine in machines(model):
+        result = getattr(machine, "result_", None)
+        if result is not None:
+            results.extend(result if isinstance(result, list) else [result])
+    return results
+
+
+def support_counts(model: Any) -> list[int]:
+    """The number of support vectors, one a level or one for all; empty for linear machines."""
+    counts: list[int] = []
+    for machine in machines(model):
+        found = getattr(machine, "n_support_", None)
+        if found is not None:
+            counts.extend(int(n) for n in np.atleast_1d(found))
+    return counts
+
+
+def chosen_parameters(model: Any) -> list[dict[str, float]]:
+    """C and γ of a selection, one a level or one for all; empty where nothing was chosen."""
+    best = getattr(last_step(model), "best_params_", None)
+    if best is None:
+        return []
+    return list(best) if isinstance(best, list) else [best]
+
+
+@dataclass(frozen=True)
+class LevelScore:
+    """One level of a model on some rows.
+
+    Attributes
+    ----------
+    tau : float or None
+        None for a model without levels.
+    loss : float
+        The mean of the loss that the level minimises, without ε for quantiles and expectiles.
+    coverage : float
+        The share of targets at or below the prediction.
+    observed : float
+        What should be τ: the coverage of a quantile; for an expectile the share of the
+        absolute deviations that lies below it.
+    """
+
+    tau: float | None
+    loss: float
+    coverage: float
+    observed: float
+
+
+def as_columns(predictions: ArrayLike) -> Array:
+    """Predictions with one column a level."""
+    values = np.asarray(predictions, dtype=np.float64)
+    return values[:, None] if values.ndim == 1 else values
+
+
+def observed_level(y: Array, predictions: Array, estimated: str) -> Array:
+    """What should be τ, for each column of predictions."""
+    if estimated != EXPECTILE:
+        return np.atleast_1d(coverage(y, predictions))
+    below = np.maximum(predictions - y[:, None], 0.0).sum(axis=0)
+    total = np.abs(predictions - y[:, None]).sum(axis=0)
+    return np.divide(below, total, out=np.full(len(total), 0.5), where=total > 0)
+
+
+def score_levels(model: Any, y: ArrayLike, predictions: ArrayLike) -> list[LevelScore]:
+    """The scores of a regression model, one a level."""
+    estimated = functional(model)
+    target = np.asarray(y, dtype=np.float64)
+    columns = as_columns(predictions)
+    taus: Sequence[float | None] = levels(model) or [None] * columns.shape[1]
+    losses = [
+        _loss(model, estimated, target, column, tau)
+        for column, tau in zip(columns.T, taus, strict=True)
+    ]
+    covered = np.atleast_1d(coverage(target, columns))
+    observed = observed_level(target, columns, estimated)
+    return [
+        LevelScore(tau, loss, float(share), float(level))
+        for tau, loss, share, level in zip(taus, losses, covered, observed, strict=True)
+    ]
+
+
+def _loss(model: Any, estimated: str, y: Array, f: Array, tau: float | None) -> float:
+    if tau is not None and estimated == QUANTILE:
+        return float(mean_pinball_loss(y, f, alpha=tau))
+    if tau is not None and estimated == EXPECTILE:
+        return float(mean_expectile_loss(y, f, tau=tau))
+    machine = last_step(model)
+    squared = str(getattr(machine, "loss", "")).startswith("squared")
+    epsilon = float(getattr(machine, "epsilon", 0.0))
+    loss = SquaredEpsilonInsensitive(epsilon) if squared else EpsilonInsensitive(epsilon)
+    return float(loss.value(y - f).mean())
+
+
+def crossings(model: Any, predictions: ArrayLike) -> float | None:
+    """The share of rows where levels cross; None for fewer than two levels."""
+    taus = levels(model)
+    if len(taus) < 2:
+        return None
+    return crossing_rate(as_columns(predictions), tau=taus)
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Decisions of a classifier on some rows: counts, and what they say."""
+
+    true_positive: int
+    false_positive: int
+    false_negative: int
+    true_negative: int
+
+    @classmethod
+    def of(cls, actual: NDArray[np.bool_], decided: NDArray[np.bool_]) -> Confusion:
+        """Count decisions against what was the case."""
+        return cls(
+            int(np.sum(actual & decided)),
+            int(np.sum(~actual & decided)),
+            int(np.sum(actual & ~decided)),
+            int(np.sum(~actual & ~decided)),
+        )
+
+    @property
+    def accuracy(self) -> float:
+        total = self.true_positive + self.false_positive + self.false_negative + self.true_negative
+        return (self.true_positive + self.true_negative) / max(total, 1)
+
+    def cost(self, miss: float, false_alarm: float) -> float:
+        """What the errors cost together."""
+        return miss * self.false_negative + false_alarm * self.false_positive

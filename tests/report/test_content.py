@@ -1,0 +1,117 @@
+"""What a report is made of, without a browser."""
+
+from __future__ import annotations
+
+import doctest
+import html
+import json
+import re
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import tausvm.report.page
+from tausvm import QuantileSVR, TauSVC
+from tausvm.report import render_report, write_report
+
+from ..estimators.models import ESTIMATORS, data, fitted
+
+
+def embedded(page: str) -> dict:
+    """The JSON inside a page."""
+    found = re.search(r'id="report-data">(.*?)</script>', page, re.DOTALL)
+    return json.loads(found.group(1))
+
+
+def test_docstrings() -> None:
+    assert doctest.testmod(tausvm.report.page).failed == 0
+
+
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name != "TauSVC:classes"])
+def test_every_estimator_has_a_report(name: str) -> None:
+    model, _ = fitted(name)
+    X, y = data(name)
+    content = embedded(render_report(model, X, y))
+    assert content["data"]["rows"] == len(y)
+    assert content["parameters"][0][1] == type(model).__name__
+    if hasattr(model, "result_"):
+        assert all("the dual proves" in c["words"] for c in content["certificates"])
+
+
+def test_the_page_loads_nothing() -> None:
+    X, y = data("SVR")
+    page = render_report(fitted("SVR")[0], X, y)
+    assert "default-src 'none'" in page
+    outside = [url for url in re.findall(r"https?://[^\s\"')]+", page) if "w3.org" not in url]
+    assert outside == []
+    assert not re.search(r"<(?:link|script|img)[^>]+(?:src|href)=\"(?!data:)", page)
+
+
+def test_names_cannot_break_out_of_the_page() -> None:
+    X, y = data("SVR")
+    evil = "</script><script>alert(1)</script>"
+    page = render_report(fitted("SVR")[0], X, y, title=evil, target_name=evil)
+    assert page.count("<script") == 2
+    assert html.escape(evil) in page
+    assert embedded(page)["target"] == evil
+
+
+def test_levels_are_sorted_whatever_their_order(tmp_path) -> None:
+    X, y = data("SVR")
+    model = QuantileSVR(tau=[0.9, 0.1, 0.5]).fit(X, y)
+    write_report(model, X, y, tmp_path / "r.html")
+    content = embedded((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert content["levels"] == [0.1, 0.5, 0.9]
+    np.testing.assert_allclose(
+        content["rows"]["levels"], model.predict(X)[:, [1, 2, 0]].T, rtol=1e-5
+    )
+    assert [row["tau"] for row in content["calibration"]] == [0.1, 0.5, 0.9]
+
+
+def test_sparse_data_have_the_fan_of_rows() -> None:
+    X, y = data("SVR")
+    model = QuantileSVR(tau=[0.1, 0.9]).fit(sparse.csr_matrix(X), y)
+    content = embedded(render_report(model, sparse.csr_matrix(X), y))
+    assert [fan["type"] for fan in content["fans"]] == ["order"]
+
+
+def test_many_rows_are_sampled_and_the_page_says_so() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 1))
+    model = QuantileSVR(tau=[0.1, 0.9]).fit(X[:100], X[:100, 0])
+    content = embedded(render_report(model, X, X[:, 0]))
+    assert content["rows"]["sampled"]
+    assert len(content["rows"]["y"]) == 4000
+    assert content["data"]["rows"] == 6000
+
+
+def test_polars_frames_work() -> None:
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    X, y = data("SVR")
+    frame = polars.DataFrame({f"x{k}": X[:, k] for k in range(3)})
+    model = QuantileSVR(tau=[0.1, 0.9]).fit(frame, y)
+    content = embedded(render_report(model, frame, polars.Series("height", y)))
+    assert content["target"] == "height"
+    assert {fan["name"] for fan in content["fans"][1:]} == {"x0", "x1", "x2"}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X, y: render_report(object(), X, y), "estimator of tausvm"),
+        (lambda X, y: render_report(fitted("SVR")[0], X, y[:-1]), "inconsistent"),
+        (lambda X, y: render_report(fitted("SVR")[0], X, y, feature_names=["a"]), "feature_names"),
+        (lambda X, y: render_report(fitted("TauSVC:classes")[0], X, y), "two classes"),
+    ],
+)
+def test_bad_input_is_named(call, message) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        call(*data("SVR"))
+
+
+def test_a_classifier_needs_no_numbers() -> None:
+    X, y = data("TauSVC")
+    content = embedded(render_report(TauSVC().fit(X, y), X, y))
+    assert content["classes"] == ["no", "yes"]
+    assert content["positives"] == int(np.sum(y == "yes"))
