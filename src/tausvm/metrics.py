@@ -70,10 +70,9 @@ def d2_expectile_score(
 ) -> float | Array:
     """The share of the expectile loss that a prediction saves over the best constant.
 
-        D² = 1 − loss(y, f) / loss(y, e)          e the τ-expectile of y
-
-    1 is perfect, 0 is as good as the constant, below 0 is worse. At τ = ½ it is R². The same
-    for quantiles is :func:`sklearn.metrics.d2_pinball_score`.
+    ``D² = 1 − loss(y, f) / loss(y, e)``, with e the τ-expectile of y. 1 is perfect, 0 is as good
+    as the constant, below 0 is worse. At τ = ½ it is R². The same for quantiles is
+    :func:`sklearn.metrics.d2_pinball_score`.
 
     Parameters
     ----------
@@ -130,10 +129,9 @@ def mean_interval_score(
 ) -> float:
     """The mean interval score (Winkler's) of intervals that should hold a share of the targets.
 
-        (u − l) + 2/α·(l − y)₊ + 2/α·(y − u)₊,        α = 1 − share
-
-    Narrow is good, missing costs. The best interval is that of the quantiles α/2 and 1 − α/2,
-    and the score is 2/α times the sum of their pinball losses.
+    ``(u − l) + 2/α·(l − y)₊ + 2/α·(y − u)₊`` with α = 1 − share. Narrow is good, missing costs.
+    The best interval is that of the quantiles α/2 and 1 − α/2, and the score is 2/α times
+    the sum of their pinball losses.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ def _options(
         "  tausvm fit rent.csv --target rent --tau 0.1,0.5,0.9 --tune --save rent.skops\n\n"
         "  tausvm fit loans.csv --target default --kind svc --positive yes --tau 0.1 "
         "--save loans.skops\n\n"
-        "The loss of C = 1 on a target of unit spread is where C starts; --tune finds better."
+        "Without --C, C is what 1 would be on a target of unit spread; --tune finds better."
     )
 )
 def fit(
@@ -136,6 +136,7 @@ def fit(
     impute: Annotated[
         bool,
         typer.Option(
+            "--impute",
             help="Fill missing numbers by the median and missing categories by the most "
             "frequent one; otherwise they are refused, with their rows and columns.",
             rich_help_panel=DATA,
@@ -176,7 +177,9 @@ def fit(
     tune: Annotated[
         bool,
         typer.Option(
-            help="Choose C and γ by cross-validation, for every level.", rich_help_panel=SHAPE
+            "--tune",
+            help="Choose C and γ by cross-validation, for every level.",
+            rich_help_panel=SHAPE,
         ),
     ] = False,
     C: Annotated[
