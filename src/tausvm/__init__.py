@@ -2,7 +2,15 @@
 and cost-sensitive classification, each fit with a certificate of how close to optimal it is.
 """
 
-from .estimators import SVR, ExpectileSVR, QuantileSVR, TauSVC
+from .estimators import (
+    SVR,
+    ExpectileSVR,
+    JointExpectileSVR,
+    JointQuantileSVR,
+    JointSVR,
+    QuantileSVR,
+    TauSVC,
+)
 from .selection import SVRCV, ExpectileSVRCV, QuantileSVRCV
 
 __version__ = "0.1.0"
@@ -12,6 +20,9 @@ __all__ = [
     "SVRCV",
     "ExpectileSVR",
     "ExpectileSVRCV",
+    "JointExpectileSVR",
+    "JointQuantileSVR",
+    "JointSVR",
     "QuantileSVR",
     "QuantileSVRCV",
     "TauSVC",

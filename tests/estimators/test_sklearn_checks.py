@@ -2,9 +2,13 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from tausvm import JointExpectileSVR, JointQuantileSVR, JointSVR
+
 from .data import ESTIMATORS
 
+JOINT = (JointQuantileSVR, JointExpectileSVR, JointSVR)
 
-@parametrize_with_checks([estimator() for estimator in ESTIMATORS])
+
+@parametrize_with_checks([estimator() for estimator in (*ESTIMATORS, *JOINT)])
 def test_check(estimator, check):
     check(estimator)

@@ -51,6 +51,9 @@ class KernelMachine(BaseEstimator):
     of :meth:`_decision_values`.
     """
 
+    #: what ``solver`` may be
+    _solver_names: Sequence[str] = SOLVERS
+
     kernel: str | Callable[..., Array]
     degree: int
     gamma: str | float
@@ -65,6 +68,10 @@ class KernelMachine(BaseEstimator):
     verbose: bool
     max_iter: int
     random_state: Any
+
+    _kernel: Kernel
+    #: what was subtracted from the training points, where anything was
+    _centre: Array | None
 
     result_: SolverResult | list[SolverResult]
     dual_gap_: float | Array
@@ -93,7 +100,7 @@ class KernelMachine(BaseEstimator):
         check_positive("tol", self.tol)
         check_positive("C", self.C)
         check_flag("fit_intercept", self.fit_intercept)
-        check_choice("solver", self.solver, SOLVERS)
+        check_choice("solver", self.solver, self._solver_names)
         check_flag("shrinking", self.shrinking)
         check_positive("cache_size", self.cache_size)
         if self.time_limit is not None:
@@ -162,22 +169,29 @@ class KernelMachine(BaseEstimator):
 
     def _gram(self, data: TrainingSet) -> Gram:
         """The Gram matrix of the training points; fixes the kernel and its γ."""
-        self._centre: Array | None = None
         if self._precomputed:
+            self._centre = None
             return PrecomputedGram(data.X)
-        X = data.X
-        self._kernel: Kernel = make_kernel(
-            self.kernel, self._gamma_value(data), self.degree, self.coef0
-        )
-        if self.kernel in DISTANCE_KERNELS and not sp.issparse(X):
-            # small coordinates keep their digits in float32
-            self._centre = X.mean(axis=0)
-            X = X - self._centre
+        points = self._kernel_points(data)
         n = len(data)
         fits = 8 * n * n <= self.cache_size * 2**20
         double = (self.tol < TIGHT or n <= SMALL) and fits
         dtype = np.float64 if double else np.float32
-        gram = KernelGram(self._kernel, Points(X), self.cache_size, dtype)
+        return self._checked(KernelGram(self._kernel, points, self.cache_size, dtype))
+
+    def _kernel_points(self, data: TrainingSet) -> Points:
+        """Fix the kernel and its γ; the training points as it takes them."""
+        self._centre = None
+        X = data.X
+        self._kernel = make_kernel(self.kernel, self._gamma_value(data), self.degree, self.coef0)
+        if self.kernel in DISTANCE_KERNELS and not sp.issparse(X):
+            # small coordinates keep their digits in float32
+            self._centre = X.mean(axis=0)
+            X = X - self._centre
+        return Points(X)
+
+    def _checked(self, gram: KernelGram) -> KernelGram:
+        """The matrix, unless its diagonal shows that the kernel is not one."""
         if not gram.diagonal.min() >= 0:
             raise ValueError(
                 f"kernel must be positive semidefinite, got {self.kernel!r}, for which a row of X "
@@ -228,21 +242,19 @@ class KernelMachine(BaseEstimator):
         if self.kernel != "linear":
             raise AttributeError(f"coef_ exists for kernel='linear' only, not {self.kernel!r}")
         check_is_fitted(self)
-        return np.asarray(self.dual_coef_ @ self.support_vectors_)
+        return np.asarray(self._weights @ self.support_vectors_)
+
+    @property
+    def _weights(self) -> Array:
+        """The weights of k(xᵢ, ·) in each level, shape (n_levels, n_support)."""
+        return self.dual_coef_
 
     def _decision_values(self, X: Any) -> Array:
         """f(x) + b for every row and level, shape (n, n_levels)."""
         check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse=False if self._precomputed else "csr",
-            dtype=np.float64,
-            order="C",
-        )
+        X = self._checked_rows(X)
         if self._precomputed:
-            return X[:, self.support_] @ self.dual_coef_.T + self.intercept_
+            return X[:, self.support_] @ self._weights.T + self.intercept_
         if self.kernel == "linear":
             return np.asarray(X @ self.coef_.T) + self.intercept_
         values = np.tile(self.intercept_, (X.shape[0], 1))
@@ -253,8 +265,19 @@ class KernelMachine(BaseEstimator):
         step = max(1, CHUNK_BYTES // (8 * width))
         for start in range(0, X.shape[0], step):
             part = slice(start, start + step)
-            values[part] += self._kernel.between(self._points(X[part]), support) @ self.dual_coef_.T
+            values[part] += self._kernel.between(self._points(X[part]), support) @ self._weights.T
         return values
+
+    def _checked_rows(self, X: Any) -> Any:
+        """Rows to predict at, checked against those of the training."""
+        return validate_data(
+            self,
+            X,
+            reset=False,
+            accept_sparse=False if self._precomputed else "csr",
+            dtype=np.float64,
+            order="C",
+        )
 
     def _points(self, X: Any) -> Points:
         """Points as the kernel takes them, moved as the training points were."""

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from sklearn.exceptions import ConvergenceWarning
 
 from ..solvers import Progress, SolverOptions, SolverResult, Status
+from ..solvers.joint import JointResult
 
 logger = logging.getLogger("tausvm")
 
@@ -49,7 +50,10 @@ def _log_line(progress: Progress) -> None:
 
 
 def warn_unless_solved(
-    name: str, results: Sequence[SolverResult], options: SolverOptions, time_limit: float | None
+    name: str,
+    results: Sequence[SolverResult] | Sequence[JointResult],
+    options: SolverOptions,
+    time_limit: float | None,
 ) -> None:
     """A ConvergenceWarning about the level with the largest gap among those not solved."""
     unsolved = [result for result in results if result.status is not Status.SOLVED]

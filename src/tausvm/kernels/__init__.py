@@ -1,6 +1,14 @@
 """Kernels and the rows of their Gram matrices."""
 
 from .gram import Gram, HeldGram, KernelGram, PrecomputedGram
+from .matrix import (
+    MatrixGram,
+    SeparableGram,
+    TransformableGram,
+    TransformableKernel,
+    check_output_matrix,
+    level_kernel,
+)
 from .points import Points
 from .scalar import KERNELS, Kernel, make_kernel
 
@@ -10,7 +18,13 @@ __all__ = [
     "HeldGram",
     "Kernel",
     "KernelGram",
+    "MatrixGram",
     "Points",
     "PrecomputedGram",
+    "SeparableGram",
+    "TransformableGram",
+    "TransformableKernel",
+    "check_output_matrix",
+    "level_kernel",
     "make_kernel",
 ]

@@ -1,0 +1,226 @@
+# distutils: language = c
+"""Group terms of the joint problem: their responses, and primal-dual coordinate steps.
+
+    h(a) = ε‖a‖₂ + Σⱼ ½·(ridge₊ if aⱼ > 0 else ridge₋)·aⱼ²   on lower ≤ a ≤ upper, a ∈ Rᵖ
+
+The response to r ∈ Rᵖ is argmax_a ⟨a, r⟩ − h(a). It is 0 where ‖r‖ ≤ ε (coordinates that
+cannot move left out); else, with s = ‖a‖/ε,
+
+    |aⱼ| = min(|rⱼ|·s/(1 + s·ridgeⱼ), endⱼ),     Σⱼ min(|rⱼ|/(1 + s·ridgeⱼ), endⱼ/s)² = ε²,
+
+whose left side falls in s. The coordinates reach their ends one after the other as s grows:
+the stretch between two such knots that holds the root is found first, then the root itself,
+in closed form without ridges and by safeguarded Newton steps with them. The proximal operator
+of μh at z is the response to z/μ with ridges larger by 1/μ (Propositions 4 and 5).
+"""
+from libc.math cimport INFINITY, fabs, sqrt
+from libc.stdint cimport int64_t
+import numpy as np
+
+LOWER, UPPER, KINK, RIDGE_MINUS, RIDGE_PLUS = range(5)
+
+
+cdef inline double height(const double* size, const double* end, const double* ridge,
+                          Py_ssize_t p, double s, double* slope) noexcept nogil:
+    """Σ min(size/(1 + s·ridge), end/s)² and its derivative."""
+    cdef Py_ssize_t j
+    cdef double total = 0.0, fall = 0.0, part, room
+    for j in range(p):
+        part = size[j] / (1.0 + s * ridge[j])
+        room = end[j] / s
+        if part <= room:
+            total += part * part
+            fall -= 2.0 * part * part * ridge[j] / (1.0 + s * ridge[j])
+        else:
+            total += room * room
+            fall -= 2.0 * room * room / s
+    slope[0] = fall
+    return total
+
+
+cdef double scale_of(const double* size, const double* end, const double* ridge, Py_ssize_t p,
+                     double epsilon) noexcept nogil:
+    """The s of the response; ‖size‖ > ε > 0 over coordinates with end > 0."""
+    cdef Py_ssize_t j
+    cdef double target = epsilon * epsilon, low = 0.0, high = INFINITY, knot, slope, value
+    cdef double free = 0.0, ends = 0.0, reach = 0.0, s, step, steepest = 0.0
+    cdef int tries
+    # the stretch between knots that holds the root
+    for j in range(p):
+        knot = size[j] - end[j] * ridge[j]
+        if not end[j] < INFINITY or knot <= 0.0:
+            continue
+        knot = end[j] / knot
+        if knot <= low or knot >= high:
+            continue
+        if height(size, end, ridge, p, knot, &slope) > target:
+            low = knot
+        else:
+            high = knot
+    for j in range(p):
+        knot = size[j] - end[j] * ridge[j] if end[j] < INFINITY else 0.0
+        if knot > 0.0 and end[j] / knot <= low:
+            ends += end[j] * end[j]
+        else:
+            free += size[j] * size[j]
+            steepest = max(steepest, ridge[j])
+            if ridge[j] > 0.0:
+                reach += (size[j] / ridge[j]) * (size[j] / ridge[j])
+    if steepest == 0.0:
+        if free < target:
+            return min(max(sqrt(ends / (target - free)), low), high)
+        return high
+    if not high < INFINITY:
+        high = max(sqrt(ends + reach) / epsilon, low)
+    # Newton on 1/√height, which is straight where all ridges are equal
+    s = low
+    if s == 0.0:
+        s = (sqrt(free) - epsilon) / (epsilon * steepest)
+        s = min(s, high)
+    for tries in range(100):
+        value = height(size, end, ridge, p, s, &slope)
+        if value > target:
+            low = max(low, s)
+        elif value < target:
+            high = min(high, s)
+        else:
+            break
+        # d(1/√h) = −½ h^(−3/2) h′
+        step = (1.0 / epsilon - 1.0 / sqrt(value)) / (-0.5 * slope / (value * sqrt(value)))
+        if fabs(step) <= 1e-16 * s:
+            break
+        s += step
+        if not (s > low and s < high):
+            if high - low <= 4e-16 * high:
+                s = 0.5 * (low + high)
+                break
+            s = 0.5 * (low + high)
+    return s
+
+
+cdef void respond(const double* r, const double* lower, const double* upper,
+                  const double* ridge_minus, const double* ridge_plus, double extra,
+                  Py_ssize_t p, double epsilon, double* work, double* a, double* u) noexcept nogil:
+    """a = the response to r, u = its part within the ε-ball; ``work`` has room for 3p."""
+    cdef Py_ssize_t j
+    cdef double* size = work
+    cdef double* end = work + p
+    cdef double* ridge = work + 2 * p
+    cdef double norm = 0.0, s, total
+    for j in range(p):
+        end[j] = upper[j] if r[j] > 0 else -lower[j]
+        ridge[j] = (ridge_plus[j] if r[j] > 0 else ridge_minus[j]) + extra
+        size[j] = fabs(r[j]) if end[j] > 0 else 0.0
+        norm += size[j] * size[j]
+        a[j] = 0.0
+        u[j] = 0.0
+    norm = sqrt(norm)
+    if norm <= epsilon:
+        for j in range(p):
+            u[j] = r[j] if size[j] > 0 else 0.0
+        return
+    if epsilon == 0.0:
+        for j in range(p):
+            if size[j] > 0:
+                total = size[j] / ridge[j] if ridge[j] > 0 else INFINITY
+                total = min(total, end[j])
+                a[j] = total if r[j] > 0 else -total
+        return
+    s = scale_of(size, end, ridge, p, epsilon)
+    norm = 0.0
+    for j in range(p):
+        if size[j] > 0:
+            total = min(size[j] * s / (1.0 + s * ridge[j]), end[j])
+            a[j] = total if r[j] > 0 else -total
+            norm += total * total
+    norm = sqrt(norm)
+    if norm > 0:
+        for j in range(p):
+            u[j] = epsilon * (a[j] / norm)
+
+
+def group_response(const double[:, ::1] residual, const double[:, :, ::1] terms,
+                   const double[::1] extra, double epsilon,
+                   double[:, ::1] response, double[:, ::1] shift):
+    """Responses to the rows of ``residual``, and the u of ℓ_ε(r) = Σⱼ ℓⱼ(rⱼ − uⱼ), ‖u‖ ≤ ε.
+
+    ``terms`` is (5, n, p); ``extra`` is added to the ridges, one number a row.
+    """
+    cdef Py_ssize_t i, n = residual.shape[0], p = residual.shape[1]
+    cdef double[::1] work = np.empty(3 * p)
+    if n == 0 or p == 0:
+        return
+    with nogil:
+        for i in range(n):
+            respond(&residual[i, 0], &terms[0, i, 0], &terms[1, i, 0], &terms[3, i, 0],
+                    &terms[4, i, 0], extra[i], p, epsilon, &work[0], &response[i, 0],
+                    &shift[i, 0])
+
+
+def primal_dual_steps(double[:, ::1] alpha, double[:, ::1] gradient, double[:, ::1] theta,
+                      double[::1] weighted_sum, const double[:, ::1] rows,
+                      const int64_t[::1] slots, const double[:, ::1] B, bint separable,
+                      const double[:, :, ::1] terms, double epsilon,
+                      const double[::1] nu, const double[::1] step, double inverse_nu_sum,
+                      const int64_t[::1] order, const int64_t[::1] active, bint offset):
+    """Steps of Algorithm 1 at the samples ``order``, with incremental products.
+
+    ``gradient`` = ∇s(α) is kept at the samples ``active``; ``weighted_sum`` is
+    Σᵢ (θᵢ/νᵢ + αᵢ), so that the projection onto span(1) costs p operations. Row i of the
+    scalar kernel is rows[slots[i]], n numbers where the kernel is k·B, and the p×(n·p) block
+    of a general matrix-valued kernel otherwise.
+    """
+    cdef Py_ssize_t t, i, j, l, k, p = alpha.shape[1], n = alpha.shape[0]
+    cdef Py_ssize_t m = active.shape[0], steps = order.shape[0]
+    cdef double[::1] buffer = np.empty(8 * p)
+    cdef double* work = &buffer[0]
+    cdef double* z = work + 3 * p
+    cdef double* new = work + 4 * p
+    cdef double* shift = work + 5 * p
+    cdef double* moved = work + 6 * p
+    cdef double* mapped = work + 7 * p
+    cdef double bar, largest, value
+    cdef const double* row
+    cdef double* g
+    with nogil:
+        for t in range(steps):
+            i = order[t]
+            for j in range(p):
+                value = gradient[i, j]
+                if offset:
+                    bar = weighted_sum[j] * inverse_nu_sum
+                    value += 2.0 * bar - theta[i, j]
+                    weighted_sum[j] += (bar - theta[i, j]) / nu[i]
+                    theta[i, j] = bar
+                z[j] = alpha[i, j] / step[i] - value
+            respond(z, &terms[0, i, 0], &terms[1, i, 0], &terms[3, i, 0], &terms[4, i, 0],
+                    1.0 / step[i], p, epsilon, work, new, shift)
+            largest = 0.0
+            for j in range(p):
+                moved[j] = new[j] - alpha[i, j]
+                largest = max(largest, fabs(moved[j]))
+                alpha[i, j] = new[j]
+                if offset:
+                    weighted_sum[j] += moved[j]
+            if largest == 0.0:
+                continue
+            row = &rows[slots[i], 0]
+            if separable:
+                for j in range(p):
+                    mapped[j] = 0.0
+                    for k in range(p):
+                        mapped[j] += B[j, k] * moved[k]
+                for l in range(m):
+                    g = &gradient[active[l], 0]
+                    value = row[active[l]]
+                    for j in range(p):
+                        g[j] += value * mapped[j]
+            else:
+                for k in range(p):
+                    if moved[k] == 0.0:
+                        continue
+                    value = moved[k]
+                    for l in range(m):
+                        g = &gradient[active[l], 0]
+                        for j in range(p):
+                            g[j] += value * row[k * n * p + active[l] * p + j]

@@ -1,0 +1,239 @@
+"""Matrix-valued kernels K(x, x') ∈ Rᵖˣᵖ and their products, without the np×np matrix.
+
+======================  =====================================================
+:class:`SeparableGram`      K(x, x') = k(x, x')·B: an n×n and a p×p matrix
+:class:`TransformableGram`  K(x, x')ᵢⱼ = k(Tᵢ(x), Tⱼ(x')): p² blocks, one at a time
+======================  =====================================================
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .gram import CHUNK_BYTES
+from .points import Points
+from .scalar import Kernel
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+#: eigenvalues of B up to this share of the largest are rounding
+NEGLIGIBLE = 1e-14
+#: a given B may be asymmetric or indefinite by this share of its largest entry
+ROUNDING = 1e-10
+
+
+def level_kernel(tau: Array, gamma_tau: float) -> Array:
+    """B = exp(−gamma_tau·(τᵢ − τⱼ)²): near levels have near curves."""
+    values: Array = np.exp(-gamma_tau * np.square(np.subtract.outer(tau, tau)))
+    return values
+
+
+def check_output_matrix(B: Any, p: int, name: str = "output_kernel") -> Array:
+    """A given B as a float64 array; a ValueError unless it is (p, p), symmetric and PSD."""
+    try:
+        matrix = np.array(B, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a ({p}, {p}) matrix of numbers, got {B!r}") from None
+    if matrix.shape != (p, p):
+        raise ValueError(f"{name} must be of shape ({p}, {p}), got shape {matrix.shape}")
+    if not np.isfinite(matrix).all():
+        raise ValueError(f"{name} must be finite, got {B!r}")
+    scale = float(np.abs(matrix).max())
+    if np.abs(matrix - matrix.T).max() > ROUNDING * scale:
+        raise ValueError(f"{name} must be symmetric, got {B!r}")
+    matrix = 0.5 * (matrix + matrix.T)
+    smallest = float(np.linalg.eigvalsh(matrix)[0])
+    if smallest < -ROUNDING * scale or scale == 0.0:
+        raise ValueError(
+            f"{name} must be positive semidefinite and not zero, got one whose smallest "
+            f"eigenvalue is {smallest:.3g}"
+        )
+    return matrix
+
+
+@dataclass(frozen=True)
+class TransformableKernel:
+    """K(x, x')ᵢⱼ = k(Tᵢ(x), Tⱼ(x')): one transformation of the features an output.
+
+    With a polynomial k it is the transformable kernel of the paper's Example 1. Outputs that
+    should look at the features in different ways, some of them only or on other scales, can
+    do so and still share what they learn.
+
+    Parameters
+    ----------
+    transformations : sequence of callables
+        Tⱼ takes the rows of X and returns as many rows; all give the same number of features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tausvm.kernels import TransformableKernel
+    >>> kernel = TransformableKernel([lambda X: X, lambda X: 2 * X])
+    >>> [image.shape for image in kernel.images(np.ones((3, 2)))]
+    [(3, 2), (3, 2)]
+    """
+
+    transformations: Sequence[Callable[[Any], Any]]
+
+    def __len__(self) -> int:
+        return len(self.transformations)
+
+    def images(self, X: Any) -> list[Array]:
+        """Tⱼ(X) for every j."""
+        images = [np.ascontiguousarray(T(X), dtype=np.float64) for T in self.transformations]
+        shapes = {image.shape for image in images}
+        if len(shapes) != 1 or images[0].ndim != 2 or len(images[0]) != X.shape[0]:
+            raise ValueError(
+                "output_kernel: the transformations must return arrays of one shape with "
+                f"{X.shape[0]} rows, got shapes {sorted(shapes)}"
+            )
+        return images
+
+
+class MatrixGram(ABC):
+    """The Gram matrix of a matrix-valued kernel as an operator on coefficients (n, p)."""
+
+    #: n and p
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def product(self, alpha: Array) -> Array:
+        """f(xᵢ) = Σⱼ K(xᵢ, xⱼ) αⱼ, shape (n, p)."""
+
+    @property
+    @abstractmethod
+    def diagonal(self) -> Array:
+        """K(xᵢ, xᵢ), shape (n, p, p)."""
+
+    @abstractmethod
+    def column(self, i: int, k: int) -> Array:
+        """K(x, xᵢ)eₖ at all x, shape (n, p)."""
+
+    @abstractmethod
+    def entries(self, i: Index, j: Index) -> Array:
+        """K(xᵢ, xᵢ')ⱼⱼ' between the entries (i, j) of some outputs of some samples."""
+
+    @abstractmethod
+    def rows(self, index: Index) -> tuple[Array, Index]:
+        """Rows for coordinate steps at some samples, and where the row of each is.
+
+        n numbers k(xᵢ, ·) where the kernel is k·B, else the p columns of the sample's block.
+        """
+
+
+class SeparableGram(MatrixGram):
+    """k(x, x')·B with the n×n matrix of k held in float64.
+
+    Parameters
+    ----------
+    K : array (n, n)
+    B : array (p, p)
+    """
+
+    def __init__(self, K: Array, B: Array) -> None:
+        self.K = np.ascontiguousarray(K, dtype=np.float64)
+        self.B = np.ascontiguousarray(B, dtype=np.float64)
+        self.shape = len(self.K), len(self.B)
+
+    def product(self, alpha: Array) -> Array:
+        return np.asarray(self.K @ (alpha @ self.B))
+
+    @property
+    def diagonal(self) -> Array:
+        return np.diagonal(self.K)[:, None, None] * self.B
+
+    def column(self, i: int, k: int) -> Array:
+        return np.outer(self.K[i], self.B[k])
+
+    def entries(self, i: Index, j: Index) -> Array:
+        return np.asarray(self.K[np.ix_(i, i)] * self.B[np.ix_(j, j)])
+
+    def rows(self, index: Index) -> tuple[Array, Index]:
+        return self.K, np.arange(len(self.K))
+
+    @cached_property
+    def output_factor(self) -> Array:
+        """M (p, q) with B = MMᵀ, q its rank."""
+        values, vectors = np.linalg.eigh(self.B)
+        kept = values > NEGLIGIBLE * max(float(values[-1]), 0.0)
+        return np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept]))
+
+
+class TransformableGram(MatrixGram):
+    """k(Tᵢ(x), Tⱼ(x')), its p² blocks of n×n computed in pieces as they are needed.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    images : sequence of Points
+        Tⱼ of the training points.
+    """
+
+    def __init__(self, kernel: Kernel, images: Sequence[Points]) -> None:
+        self.kernel = kernel
+        self.images = images
+        self.shape = len(images[0]), len(images)
+
+    def product(self, alpha: Array) -> Array:
+        n, p = self.shape
+        out = np.zeros((n, p))
+        step = max(1, CHUNK_BYTES // (8 * n))
+        for i, rows in enumerate(self.images):
+            for start in range(0, n, step):
+                part = rows.take(slice(start, start + step))
+                for j, columns in enumerate(self.images):
+                    out[start : start + step, i] += self.kernel.between(part, columns) @ alpha[:, j]
+        return out
+
+    @cached_property
+    def diagonal(self) -> Array:
+        n, p = self.shape
+        out = np.empty((n, p, p))
+        step = 64
+        for start in range(0, n, step):
+            part = slice(start, start + step)
+            for i, a in enumerate(self.images):
+                for j, b in enumerate(self.images):
+                    values = self.kernel.between(a.take(part), b.take(part))
+                    out[part, i, j] = np.diagonal(values)
+        return out
+
+    def column(self, i: int, k: int) -> Array:
+        point = self.images[k].take(slice(i, i + 1))
+        values = [self.kernel.between(point, image)[0] for image in self.images]
+        return np.ascontiguousarray(np.stack(values, axis=1), dtype=np.float64)
+
+    def entries(self, i: Index, j: Index) -> Array:
+        stacked = np.stack([image.X for image in self.images])
+        points = Points(np.ascontiguousarray(stacked[j, i]))
+        return np.asarray(self.kernel.between(points, points), dtype=np.float64)
+
+    def rows(self, index: Index) -> tuple[Array, Index]:
+        n, p = self.shape
+        needed = np.unique(index)
+        slots = np.full(n, -1, dtype=np.int64)
+        slots[needed] = np.arange(len(needed))
+        blocks = np.empty((len(needed), p, n, p))
+        for k, image in enumerate(self.images):
+            points = image.take(needed)
+            for j, other in enumerate(self.images):
+                blocks[:, k, :, j] = self.kernel.between(points, other)
+        return blocks.reshape(len(needed), -1), slots
+
+
+__all__ = [
+    "MatrixGram",
+    "SeparableGram",
+    "TransformableGram",
+    "TransformableKernel",
+    "check_output_matrix",
+    "level_kernel",
+]

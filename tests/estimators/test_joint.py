@@ -1,0 +1,341 @@
+"""The joint machines as estimators: special cases, invariances, ordering, bad input."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import d2_pinball_score
+
+import tausvm.estimators.joint as joint
+from tausvm import (
+    SVR,
+    ExpectileSVR,
+    JointExpectileSVR,
+    JointQuantileSVR,
+    JointSVR,
+    QuantileSVR,
+)
+from tausvm.kernels import TransformableKernel, level_kernel
+from tausvm.metrics import crossing_rate
+
+from .data import wave
+
+TAUS = [0.1, 0.4, 0.9]
+LEVELS = [JointQuantileSVR, JointExpectileSVR]
+JOINT = [*LEVELS, JointSVR]
+SINGLE = {JointQuantileSVR: QuantileSVR, JointExpectileSVR: ExpectileSVR}
+X, Y = wave(50)
+PLANE = np.c_[Y, np.cos(2 * X[:, 1])]
+
+
+def fitted(estimator, **parameters):
+    defaults = {"tol": 1e-8, "C": 3.0}
+    if estimator is not JointSVR:
+        defaults["tau"] = TAUS
+    model = estimator(**{**defaults, **parameters})
+    return model.fit(X, PLANE if estimator is JointSVR else Y)
+
+
+@pytest.mark.parametrize("estimator", LEVELS)
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_one_level_is_the_single_machine(estimator, epsilon, fit_intercept):
+    given = {"C": 2.0, "epsilon": epsilon, "fit_intercept": fit_intercept, "tol": 1e-9}
+    single = SINGLE[estimator](tau=0.3, **given).fit(X, Y)
+    together = estimator(tau=0.3, **given).fit(X, Y)
+    assert together.predict(X).shape == (50,)
+    ours, theirs = together.result_, single.result_
+    assert ours.primal_objective == pytest.approx(theirs.primal_objective, rel=1e-9)
+    np.testing.assert_allclose(together.predict(X), single.predict(X), atol=1e-5)
+    listed = estimator(tau=[0.3], **given).fit(X, Y)
+    assert np.array_equal(listed.predict(X)[:, 0], together.predict(X))
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+def test_one_output_is_svr(loss):
+    given = {"C": 2.0, "epsilon": 0.2, "tol": 1e-9, "loss": loss}
+    single, together = SVR(**given).fit(X, Y), JointSVR(**given).fit(X, Y)
+    objective = single.result_.primal_objective
+    assert together.result_.primal_objective == pytest.approx(objective, rel=1e-9)
+    np.testing.assert_allclose(together.predict(X), single.predict(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("estimator", LEVELS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_identity_without_epsilon_is_independent_fits(estimator, fit_intercept):
+    given = {"C": 2.0, "fit_intercept": fit_intercept, "tol": 1e-9}
+    together = estimator(tau=TAUS, output_kernel="identity", **given).fit(X, Y)
+    apart = SINGLE[estimator](tau=TAUS, **given).fit(X, Y)
+    total = sum(result.primal_objective for result in apart.result_)
+    assert together.result_.primal_objective == pytest.approx(total, rel=1e-8)
+    np.testing.assert_allclose(together.predict(X), apart.predict(X), atol=1e-4)
+    far = estimator(tau=TAUS, gamma_tau=1e9, **given).fit(X, Y)
+    np.testing.assert_allclose(far.predict(X), together.predict(X), atol=1e-6)
+
+
+def test_identity_outputs_of_svr_are_independent():
+    together = JointSVR(C=2.0, epsilon=0.0, tol=1e-9).fit(X, PLANE)
+    for j in range(2):
+        alone = SVR(C=2.0, epsilon=0.0, tol=1e-9, loss=together.loss).fit(X, PLANE[:, j])
+        np.testing.assert_allclose(together.predict(X)[:, j], alone.predict(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("estimator", JOINT)
+def test_attributes_and_link(estimator):
+    model = fitted(estimator, epsilon=0.4, gamma=0.7)
+    p = len(model.intercept_)
+    assert model.dual_coef_.shape == (p, len(model.support_))
+    assert np.array_equal(model.support_vectors_, X[model.support_])
+    assert model.dual_gap_ == model.result_.dual_gap <= 1e-8
+    assert model.n_iter_ >= 1
+    np.testing.assert_allclose(model.dual_coef_.sum(axis=1), 0.0, atol=1e-9)
+    distances = np.square(X[:, None] - model.support_vectors_).sum(axis=2)
+    f = np.exp(-0.7 * distances) @ model.dual_coef_.T @ model.output_matrix_
+    np.testing.assert_allclose(model.predict(X), f + model.intercept_, atol=1e-10)
+    np.testing.assert_allclose(model.result_.fitted, f, atol=1e-9)
+
+
+def test_output_kernels():
+    model = fitted(JointQuantileSVR, gamma_tau=2.0)
+    expected = np.exp(-2.0 * np.subtract.outer(TAUS, TAUS) ** 2)
+    np.testing.assert_allclose(model.output_matrix_, expected, rtol=1e-14)
+    same = fitted(JointQuantileSVR, output_kernel=expected)
+    np.testing.assert_allclose(same.predict(X), model.predict(X), atol=1e-9)
+    assert np.array_equal(fitted(JointSVR).output_matrix_, np.eye(2))
+
+
+def test_linear_kernel_has_coefficients():
+    model = fitted(JointQuantileSVR, kernel="linear")
+    expected = model.output_matrix_ @ model.dual_coef_ @ model.support_vectors_
+    np.testing.assert_allclose(model.coef_, expected)
+    np.testing.assert_allclose(model.predict(X), X @ model.coef_.T + model.intercept_, atol=1e-12)
+    with pytest.raises(AttributeError, match="coef_ exists"):
+        fitted(JointQuantileSVR).coef_  # noqa: B018
+
+
+@pytest.mark.parametrize("estimator", JOINT)
+def test_precomputed_and_sparse_are_the_same_fit(estimator):
+    target = PLANE if estimator is JointSVR else Y
+    model = fitted(estimator, epsilon=0.2, gamma=0.7)
+    K = np.exp(-0.7 * np.square(X[:, None] - X).sum(axis=2))
+    given = clone(model).set_params(kernel="precomputed").fit(K, target)
+    np.testing.assert_allclose(given.predict(K), model.predict(X), atol=1e-6)
+    sparse = clone(model).fit(sp.csr_matrix(X), target)
+    np.testing.assert_allclose(sparse.predict(sp.csr_matrix(X)), model.predict(X), atol=1e-6)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("estimator", JOINT)
+@settings(max_examples=8)
+@given(seed=st.integers(0, 1000), epsilon=st.sampled_from([0.0, 0.3]))
+def test_weights_are_repetitions(estimator, seed, epsilon):
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 4, 30)
+    counts[:2] = 1
+    rows, target = X[:30], (PLANE if estimator is JointSVR else Y)[:30]
+    model = estimator(epsilon=epsilon, tol=1e-9)
+    if estimator is not JointSVR:
+        model.set_params(tau=TAUS)
+    weighted = clone(model).fit(rows, target, counts)
+    repeated = clone(model).fit(np.repeat(rows, counts, axis=0), np.repeat(target, counts, axis=0))
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), atol=1e-5)
+    objective = repeated.result_.primal_objective
+    assert weighted.result_.primal_objective == pytest.approx(objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("estimator", JOINT)
+@settings(max_examples=6)
+@given(seed=st.integers(0, 1000))
+def test_permutations_and_shifts(estimator, seed):
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(50)
+    model = fitted(estimator, epsilon=0.2)
+    target = PLANE if estimator is JointSVR else Y
+    moved = clone(model).fit(X[order], target[order] + 100.0)
+    np.testing.assert_allclose(moved.predict(X) - 100.0, model.predict(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("estimator", LEVELS)
+@settings(max_examples=6)
+@given(size=st.floats(0.01, 100.0))
+def test_scale_of_y(estimator, size):
+    """The pinball loss is of degree 1: C grows with y; squares are of degree 2: it does not."""
+    model = fitted(estimator, epsilon=0.2)
+    C = model.C * (size if estimator is JointQuantileSVR else 1.0)
+    scaled = clone(model).set_params(C=C, epsilon=0.2 * size).fit(X, size * Y)
+    np.testing.assert_allclose(scaled.predict(X) / size, model.predict(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("estimator", LEVELS)
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_mirrored_levels(estimator, epsilon):
+    model = fitted(estimator, epsilon=epsilon)
+    mirrored = clone(model).set_params(tau=[1 - t for t in reversed(TAUS)]).fit(X, -Y)
+    np.testing.assert_allclose(-mirrored.predict(X)[:, ::-1], model.predict(X), atol=1e-5)
+
+
+def test_coupled_levels_cross_less_and_rearranged_ones_never():
+    rng = np.random.default_rng(1)
+    rows = rng.uniform(size=(80, 1))
+    y = np.sin(6 * rows[:, 0]) + 0.3 * rng.normal(size=80)
+    grid = np.linspace(-0.2, 1.2, 300)[:, None]
+    taus = [0.1, 0.3, 0.5, 0.7, 0.9]
+    given = {"tau": taus, "C": 100.0, "gamma": 20.0}
+    apart = JointQuantileSVR(output_kernel="identity", **given).fit(rows, y)
+    together = JointQuantileSVR(gamma_tau=0.1, **given).fit(rows, y)
+    rates = [crossing_rate(model.predict(grid), tau=taus) for model in (apart, together)]
+    assert rates[1] < 0.5 * rates[0]
+    ordered = clone(apart).set_params(rearrange=True).fit(rows, y)
+    assert crossing_rate(ordered.predict(grid), tau=taus) == 0.0
+    # the summed pinball loss never rises by sorting
+    losses = [
+        np.maximum(t * (y - q), (t - 1) * (y - q)).sum()
+        for model in (apart, ordered)
+        for t, q in zip(taus, model.predict(rows).T, strict=True)
+    ]
+    assert sum(losses[5:]) <= sum(losses[:5]) + 1e-12
+
+
+def test_transformable_kernel():
+    kernel = TransformableKernel([lambda A: A, lambda A: 0.8 * A, lambda A: 0.5 * A])
+    given = {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 1.0, "epsilon": 0.2}
+    model = fitted(JointQuantileSVR, output_kernel=kernel, **given)
+    assert model.output_matrix_ is None
+    sv, alpha = model.support_vectors_, model.dual_coef_
+    scales = (1.0, 0.8, 0.5)
+    expected = np.stack(
+        [
+            sum((1 + (s * X) @ (t * sv).T) ** 2 @ alpha[j] for j, t in enumerate(scales))
+            for s in scales
+        ],
+        axis=1,
+    )
+    np.testing.assert_allclose(model.predict(X), expected + model.intercept_, atol=1e-9)
+    same = TransformableKernel([lambda A: A] * 3)
+    plain = fitted(JointQuantileSVR, output_kernel=np.ones((3, 3)), **given)
+    np.testing.assert_allclose(
+        fitted(JointQuantileSVR, output_kernel=same, **given).predict(X),
+        plain.predict(X),
+        atol=1e-5,
+    )
+    with pytest.raises(AttributeError, match="matrix B only"):
+        fitted(JointQuantileSVR, output_kernel=same, kernel="linear").coef_  # noqa: B018
+
+
+def test_score_is_the_share_of_the_loss_saved():
+    model = fitted(JointQuantileSVR)
+    assert fitted(JointQuantileSVR, tau=0.3).score(X, Y) == pytest.approx(
+        d2_pinball_score(Y, fitted(JointQuantileSVR, tau=0.3).predict(X), alpha=0.3), rel=1e-9
+    )
+    weight = np.arange(50) % 3
+    kept = np.repeat(np.arange(50), weight)
+    assert model.score(X, Y, weight) == pytest.approx(model.score(X[kept], Y[kept]), rel=1e-9)
+    assert 0.0 < model.score(X, Y) < 1.0
+    flat = fitted(JointExpectileSVR, C=1e-9)
+    assert abs(flat.score(X, Y)) < 1e-3
+
+
+@pytest.mark.parametrize("estimator", JOINT)
+def test_solvers_agree(estimator):
+    exact = fitted(estimator, epsilon=0.3, C=1.0)
+    paper = fitted(estimator, epsilon=0.3, C=1.0, solver="primal_dual_cd", tol=1e-5)
+    assert paper.result_.solver == "primal_dual_cd"
+    objective = exact.result_.primal_objective
+    assert paper.result_.primal_objective == pytest.approx(objective, rel=2e-5)
+    seeded = fitted(
+        estimator, epsilon=0.3, C=1.0, solver="primal_dual_cd", tol=1e-5, random_state=3
+    )
+    assert not np.array_equal(seeded.dual_coef_, paper.dual_coef_)
+
+
+def test_unsolved_fits_warn():
+    with pytest.warns(ConvergenceWarning, match=r"JointQuantileSVR did not converge.*max_iter=1"):
+        fitted(JointQuantileSVR, solver="primal_dual_cd", max_iter=1, tol=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted(JointQuantileSVR)
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+    """Fail where a solve or a kernel value is asked for."""
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("work before the checks were done")
+
+    monkeypatch.setattr(joint, "solve_joint", refuse)
+    monkeypatch.setattr(joint, "KernelGram", refuse)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("tau", [0.5, 0.5], r"tau must be a list of levels that rise.*\[0.5, 0.5\]"),
+        ("tau", [0.9, 0.1], r"tau must be a list of levels that rise.*\[0.9, 0.1\]"),
+        ("tau", [0.1, 1.0], "tau must lie strictly between 0 and 1, got 1.0"),
+        ("tau", [0.0, 0.5], "tau must lie strictly between 0 and 1, got 0.0"),
+        ("tau", [], "tau must be a number"),
+        ("tau", [[0.1, 0.5]], "tau must be a number"),
+        ("tau", "half", "tau must lie"),
+        ("epsilon", -0.1, "epsilon must be a finite number >= 0, got -0.1"),
+        ("epsilon", np.nan, "epsilon must"),
+        ("gamma_tau", -1.0, "gamma_tau must be a finite number >= 0, got -1.0"),
+        ("gamma_tau", "scale", "gamma_tau must"),
+        ("rearrange", "yes", "rearrange must be True or False, got 'yes'"),
+        ("solver", "smo", "solver must be one of 'auto', 'interior_point', 'primal_dual_cd'"),
+        ("output_kernel", "level", "output_kernel must be one of 'levels', 'identity'"),
+        (
+            "output_kernel",
+            np.eye(2),
+            r"output_kernel must be of shape \(3, 3\), got shape \(2, 2\)",
+        ),
+        ("output_kernel", -np.eye(3), "output_kernel must be positive semidefinite.*is -1"),
+        ("output_kernel", np.triu(np.ones((3, 3))), "output_kernel must be symmetric"),
+        ("output_kernel", np.full((3, 3), np.nan), "output_kernel must be finite"),
+        ("output_kernel", np.zeros((3, 3)), "output_kernel must be positive.* not zero"),
+        ("output_kernel", object(), "output_kernel must be a .* matrix of numbers"),
+        ("output_kernel", TransformableKernel([abs]), "output_kernel must be of 3 transf.*got 1"),
+        ("cache_size", 0.001, "cache_size must be at least 0, the megabytes of the Gram"),
+        ("C", 0.0, "C must be a finite number > 0, got 0.0"),
+        ("tol", -1.0, "tol must"),
+    ],
+)
+def test_bad_parameters(name, value, message, no_work):
+    with pytest.raises(ValueError, match=message):
+        JointQuantileSVR(**{"tau": TAUS, name: value}).fit(X, Y)
+
+
+def test_bad_parameters_of_vector_targets(no_work):
+    for name, value in (("loss", "hinge"), ("output_kernel", "levels"), ("epsilon", -1.0)):
+        with pytest.raises(ValueError, match=rf"^{name} must"):
+            JointSVR(**{name: value}).fit(X, PLANE)
+    with pytest.raises(ValueError, match=r"output_kernel must be of shape \(2, 2\)"):
+        JointSVR(output_kernel=np.eye(3)).fit(X, PLANE)
+    with pytest.raises(ValueError, match="output_kernel must be a matrix or a name"):
+        same = TransformableKernel([lambda A: A] * 2)
+        JointSVR(kernel="precomputed", output_kernel=same).fit(np.eye(50), PLANE)
+    with pytest.raises(ValueError, match="y should be a 1d array"):
+        JointQuantileSVR(tau=TAUS).fit(X, PLANE)
+
+
+def test_transformations_must_agree():
+    kernel = TransformableKernel([lambda A: A, lambda A: A[:, :1], lambda A: A])
+    with pytest.raises(ValueError, match="transformations must return arrays of one shape"):
+        JointQuantileSVR(tau=TAUS, output_kernel=kernel).fit(X, Y)
+
+
+def test_levels_kernel_is_positive_semidefinite():
+    taus = np.linspace(0.02, 0.98, 25)
+    assert np.linalg.eigvalsh(level_kernel(taus, 0.1))[0] > -1e-13
+    model = JointQuantileSVR(tau=taus, gamma_tau=0.1).fit(X, Y)
+    assert model.predict(X).shape == (50, 25)
+    assert model.dual_gap_ <= model.tol

@@ -1,0 +1,398 @@
+"""The joint problem: solvers against clarabel and against each other, certificates, limits."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from tausvm.kernels import Points, SeparableGram, TransformableGram, level_kernel, make_kernel
+from tausvm.losses import (
+    EpsilonInsensitive,
+    GroupTerms,
+    Pinball,
+    SquaredEpsilonInsensitive,
+    SquaredPinball,
+)
+from tausvm.solvers import SolverOptions, Status
+from tausvm.solvers.joint import JointOptions, JointProblem, best_offsets, solve_joint
+from tausvm.solvers.joint.interior_point import _Iterate, solve_interior_point
+from tausvm.solvers.joint.systems import DenseSystem, FactorSystem, factor_of, pivoted_cholesky
+from tausvm.solvers.linalg import LinAlgError
+
+from ..reference.joint import solve_program
+
+TAUS = (0.25, 0.5, 0.75)
+
+
+def build(
+    gram: SeparableGram | TransformableGram,
+    y: np.ndarray,
+    kind: type = Pinball,
+    C: float = 1.0,
+    epsilon: float = 0.0,
+    offset: bool = True,
+    taus: tuple[float, ...] = TAUS,
+    weight: np.ndarray | None = None,
+) -> JointProblem:
+    targets = np.repeat(y[:, None], len(taus), axis=1)
+    cost = C * (np.ones(len(y)) if weight is None else weight)
+    terms = GroupTerms.build([kind(t) for t in taus], targets, cost, epsilon)
+    return JointProblem(gram, targets, terms, offset)
+
+
+def wave(n: int, seed: int = 0, d: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, size=(n, d))
+    return X, np.sin(2 * X[:, 0]) + 0.3 * (X[:, 0] + 2.5) * rng.normal(size=n)
+
+
+def rbf(X: np.ndarray, gamma: float = 0.5) -> np.ndarray:
+    return make_kernel("rbf", gamma).between(Points(X), Points(X))
+
+
+def random_problem(seed: int) -> JointProblem:
+    """n ≤ 40, p ≤ 5, ε from 0 to 3, offsets on and off, four losses, weights, many kernels."""
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(5, 41)), int(rng.integers(1, 6))
+    X, _ = wave(n, seed, d=int(rng.integers(1, 4)))
+    if seed % 5 == 0:
+        X[n // 2 :] = X[: n - n // 2]  # copies of points
+    taus = np.sort(rng.uniform(0.02, 0.98, p))
+    B = [
+        level_kernel(taus, float(rng.choice([0.1, 1.0, 10.0]))),
+        np.eye(p),
+        (lambda M: M @ M.T)(rng.normal(size=(p, max(1, p - 1)))),
+    ][seed % 3]
+    K = rbf(X, float(rng.choice([0.1, 1.0, 10.0]))) if seed % 7 else X @ X.T
+    y = rng.normal(size=n)[:, None] * rng.choice([0.1, 1.0, 5.0]) + 3.0
+    kind = seed % 4
+    if kind < 2:
+        y = np.repeat(y, p, axis=1)
+        losses = [(Pinball, SquaredPinball)[kind](t) for t in taus]
+    else:
+        y = y + rng.normal(size=(n, p))
+        losses = [(EpsilonInsensitive, SquaredEpsilonInsensitive)[kind - 2](0.0)] * p
+    cost = 10.0 ** rng.uniform(-2, 2) * rng.uniform(0.5, 3.0, n)
+    epsilon = float(rng.choice([0.0, 0.05, 0.3, 1.0, 3.0]))
+    terms = GroupTerms.build(losses, np.ascontiguousarray(y), cost, epsilon)
+    return JointProblem(SeparableGram(K, B), np.ascontiguousarray(y), terms, seed % 2 == 0)
+
+
+def reference_value(problem: JointProblem) -> float:
+    """Minus the optimum of the dual by clarabel, which is that of the primal."""
+    outputs = problem.terms.outputs
+    gram = problem.gram
+    hessian = np.kron(gram.K, gram.B)
+    table = outputs.lower, outputs.upper, outputs.ridge_minus, outputs.ridge_plus
+    y = problem.y
+    if problem.offset:
+        y = y - y.mean(axis=0)  # the same problem where Σα = 0, with fewer digits lost
+    return -solve_program(hessian, y, table, problem.terms.epsilon, problem.offset)[1]
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_auto_against_clarabel(seed):
+    problem = random_problem(seed)
+    result = solve_joint(problem, "auto", SolverOptions(tol=1e-8))
+    expected = reference_value(problem)
+    scale = abs(expected)
+    if result.primal_objective == result.dual_objective == 0.0:  # clarabel's zero is rougher
+        scale = problem.terms.outputs.conjugate(problem.y).sum()
+    assert result.status is Status.SOLVED
+    assert result.dual_gap <= 1e-8
+    assert abs(result.primal_objective - expected) <= 1e-6 * scale
+    assert abs(result.dual_objective - expected) <= 1e-6 * scale
+
+
+@pytest.mark.parametrize("seed", range(0, 80, 4))
+def test_primal_dual_cd_reaches_the_same_optimum(seed):
+    problem = random_problem(seed)
+    exact = solve_joint(problem, "auto", SolverOptions(tol=1e-8))
+    options = JointOptions(tol=1e-3, max_iter=4000, order=("random", "cyclic")[seed // 4 % 2])
+    for shrinking in (True, False):
+        result = solve_joint(problem, "primal_dual_cd", options.with_(shrinking=shrinking))
+        # the certificate holds whether or not the passes were enough
+        assert result.dual_objective <= exact.primal_objective * (1 + 1e-9) + 1e-12
+        assert result.primal_objective >= exact.dual_objective * (1 - 1e-9) - 1e-12
+        if result.status is Status.SOLVED:
+            assert result.dual_gap <= 1e-3
+            assert result.primal_objective == pytest.approx(exact.primal_objective, rel=2e-3)
+
+
+@pytest.mark.parametrize("kind", [Pinball, SquaredPinball])
+@pytest.mark.parametrize("offset", [True, False])
+@pytest.mark.parametrize("epsilon", [0.0, 0.5])
+def test_solvers_agree_where_both_converge(kind, offset, epsilon):
+    X, y = wave(60)
+    problem = build(
+        SeparableGram(rbf(X), level_kernel(np.array(TAUS), 1.0)), y, kind, 1.0, epsilon, offset
+    )
+    exact = solve_joint(problem, "interior_point", SolverOptions(tol=1e-8))
+    for options in (
+        JointOptions(tol=1e-5),
+        JointOptions(tol=1e-5, order="cyclic"),
+        JointOptions(tol=1e-5, shrinking=False),
+    ):
+        result = solve_joint(problem, "primal_dual_cd", options)
+        assert result.status is Status.SOLVED
+        assert result.primal_objective == pytest.approx(exact.primal_objective, rel=2e-5)
+        np.testing.assert_allclose(result.intercept, exact.intercept, atol=0.02)
+
+
+def test_random_order_follows_its_seed():
+    X, y = wave(30)
+    problem = build(SeparableGram(rbf(X), np.eye(3)), y, epsilon=0.2)
+    runs = [
+        solve_joint(problem, "primal_dual_cd", JointOptions(max_iter=5, seed=seed)).alpha
+        for seed in (1, 1, 2)
+    ]
+    assert np.array_equal(runs[0], runs[1])
+    assert not np.array_equal(runs[0], runs[2])
+
+
+def test_unknown_names_are_refused():
+    X, y = wave(10)
+    problem = build(SeparableGram(rbf(X), np.eye(3)), y)
+    with pytest.raises(ValueError, match=r"solver must be one of auto.*'smo'"):
+        solve_joint(problem, "smo")
+    with pytest.raises(ValueError, match=r"order must be one of random.*'shuffled'"):
+        solve_joint(problem, "primal_dual_cd", JointOptions(order="shuffled"))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 2.0])
+@pytest.mark.parametrize("kind", [Pinball, SquaredPinball])
+def test_certificate_evaluates_the_documented_formulas(kind, epsilon):
+    X, y = wave(25)
+    K, B = rbf(X), level_kernel(np.array(TAUS), 1.0)
+    problem = build(SeparableGram(K, B), y, kind, 2.0, epsilon)
+    result = solve_joint(problem, "primal_dual_cd", JointOptions(max_iter=3))
+    alpha, b = result.alpha, result.intercept
+    np.testing.assert_allclose(alpha.sum(axis=0), 0.0, atol=1e-12)
+    square = sum(K[i, j] * alpha[i] @ B @ alpha[j] for i in range(len(y)) for j in range(len(y)))
+    residual = problem.y - K @ alpha @ B - b
+    losses = sum(group_loss_by_search(kind, row, epsilon) for row in residual)
+    ends = problem.terms.outputs
+    terms = epsilon * np.linalg.norm(alpha, axis=1).sum()
+    if kind is SquaredPinball:
+        weight = np.where(alpha > 0, TAUS, 1 - np.array(TAUS))
+        terms += (alpha**2 / (4 * 2.0 * weight)).sum()
+    assert ((alpha >= ends.lower) & (alpha <= ends.upper)).all()
+    assert result.primal_objective == pytest.approx(0.5 * square + 2.0 * losses, rel=1e-5)
+    assert result.dual_objective == pytest.approx(
+        np.vdot(alpha, problem.y) - 0.5 * square - terms, rel=1e-9, abs=1e-9
+    )
+
+
+def group_loss_by_search(kind: type, residual: np.ndarray, epsilon: float) -> float:
+    """inf over ‖u‖ ≤ ε of Σⱼ ℓⱼ(rⱼ − uⱼ), by a general optimiser from several starts."""
+
+    def loss(u: np.ndarray) -> float:
+        u = u * min(1.0, epsilon / max(np.linalg.norm(u), 1e-300))
+        return sum(float(kind(t).value(r - v)) for t, r, v in zip(TAUS, residual, u, strict=True))
+
+    if epsilon == 0:
+        return loss(np.zeros(3))
+    starts = [residual, 0.3 * residual, np.sign(residual) * epsilon]
+    options = {"xatol": 1e-10, "fatol": 1e-12, "maxiter": 4000, "maxfev": 8000}
+    found = [minimize(loss, start, method="Nelder-Mead", options=options).fun for start in starts]
+    return min(found)
+
+
+@pytest.mark.parametrize("kind", [Pinball, SquaredPinball])
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.5])
+def test_best_offsets(kind, epsilon):
+    X, y = wave(40)
+    problem = build(SeparableGram(rbf(X), np.eye(3)), y, kind, 1.0, epsilon)
+    fitted = 0.3 * np.random.default_rng(1).normal(size=problem.shape)
+
+    def value(b: np.ndarray) -> float:
+        return float(problem.terms.conjugate(problem.y - fitted - b).sum())
+
+    found = value(best_offsets(problem, fitted))
+    options = {"xatol": 1e-9, "fatol": 1e-11, "maxiter": 5000, "maxfev": 9000}
+    start = np.median(problem.y - fitted, axis=0)
+    other = minimize(value, start, method="Nelder-Mead", options=options).fun
+    assert found <= other * (1 + 1e-9)
+
+
+def test_zero_is_optimal_for_a_wide_tube():
+    X, y = wave(30)
+    problem = build(SeparableGram(rbf(X), np.eye(3)), y, epsilon=50.0)
+    for solver in ("interior_point", "primal_dual_cd"):
+        result = solve_joint(problem, solver)
+        assert result.status is Status.SOLVED
+        assert not result.alpha.any()
+        assert result.primal_objective == result.dual_objective == 0.0
+
+
+def test_constant_targets():
+    X, _ = wave(20)
+    for offset in (True, False):
+        problem = build(SeparableGram(rbf(X), np.eye(3)), np.full(20, 0.0), offset=offset)
+        result = solve_joint(problem)
+        assert result.status is Status.SOLVED
+        assert result.dual_gap == 0.0
+
+
+def test_samples_are_support_vectors_for_all_levels_or_none():
+    X, y = wave(120)
+    gram = SeparableGram(rbf(X), level_kernel(np.array(TAUS), 1.0))
+    shares = []
+    for epsilon in (0.1, 0.5, 1.0, 2.0):
+        problem = build(gram, y, C=10.0, epsilon=epsilon)
+        result = solve_joint(problem, "auto", SolverOptions(tol=1e-6))
+        support = result.alpha.any(axis=1)
+        residual = problem.y - result.fitted - result.intercept
+        lengths = np.linalg.norm(residual, axis=1)
+        assert not support[lengths < epsilon * (1 - 1e-3)].any()
+        assert support[lengths > epsilon * (1 + 1e-3)].all()
+        shares.append(support.mean())
+    assert shares == sorted(shares, reverse=True)
+    assert shares[-1] < 0.3 < 0.9 < shares[0]
+
+
+@pytest.mark.parametrize("solver", ["interior_point", "primal_dual_cd"])
+def test_warm_starts_in_C_and_epsilon(solver):
+    X, y = wave(80)
+    gram = SeparableGram(rbf(X), level_kernel(np.array(TAUS), 1.0))
+    options = JointOptions(tol=1e-4)
+    first = solve_joint(build(gram, y, C=1.0, epsilon=0.5), solver, options)
+    for C, epsilon in ((1.0, 0.52), (1.05, 0.5), (0.5, 0.5), (1.0, 0.0)):
+        problem = build(gram, y, C=C, epsilon=epsilon)
+        warm = solve_joint(problem, solver, options, first)
+        cold = solve_joint(problem, solver, options)
+        assert warm.status is cold.status is Status.SOLVED
+        assert warm.primal_objective == pytest.approx(cold.primal_objective, rel=2e-4)
+        if solver == "primal_dual_cd":
+            assert warm.n_iter <= cold.n_iter
+    again = solve_joint(build(gram, y, C=1.0, epsilon=0.5), solver, options, first)
+    assert again.n_iter == 0
+
+
+@pytest.mark.parametrize("offset", [True, False])
+@pytest.mark.parametrize("kind", [Pinball, SquaredPinball])
+def test_systems_give_the_same_step(kind, offset):
+    """The matrix written out, reduced equations, and truncated ones with conjugate gradients."""
+    X, y = wave(60)
+    gram = SeparableGram(rbf(X, 0.2), level_kernel(np.array(TAUS), 1.0))
+    problem = build(gram, y, kind, 1.0, 0.4, offset)
+    L, rest = pivoted_cholesky(gram.K.__getitem__, np.diagonal(gram.K).copy(), 12)
+    from tausvm.solvers.joint.systems import KroneckerFactor
+
+    truncated = KroneckerFactor(L, gram.output_factor, rest[:, None, None] * gram.B)
+    systems = [
+        DenseSystem(gram, offset),
+        FactorSystem(gram, factor_of(gram, dense=False), gram.shape, offset),
+        FactorSystem(gram, truncated, gram.shape, offset),
+    ]
+    assert rest.sum() > 1e-6 * np.trace(gram.K)
+    points = []
+    for system in systems:
+        iterate = _Iterate(problem, system)
+        for _ in range(4):
+            iterate.step()
+        points.append((iterate.alpha, iterate.b))
+    for alpha, b in points[1:]:
+        np.testing.assert_allclose(alpha, points[0][0], atol=2e-4)
+        np.testing.assert_allclose(b, points[0][1], atol=2e-4)
+
+
+def test_truncated_factors_still_reach_the_optimum(monkeypatch):
+    import tausvm.solvers.joint.systems as systems
+
+    X, y = wave(150, d=4)
+    K, B = rbf(X, 0.5), level_kernel(np.array(TAUS), 1.0)
+    exact = solve_joint(build(SeparableGram(K, B), y, C=5.0, epsilon=0.3))
+    monkeypatch.setattr(systems, "DENSE", 0)
+    monkeypatch.setattr(systems, "REDUCED_WORK", 1.0)
+    gram = SeparableGram(K, B)
+    rough = solve_joint(build(gram, y, C=5.0, epsilon=0.3))
+    assert factor_of(gram, dense=False).left is not None
+    assert rough.status is Status.SOLVED
+    assert rough.solver == "interior_point"
+    assert rough.primal_objective == pytest.approx(exact.primal_objective, rel=2e-4)
+
+
+def test_pivoted_cholesky():
+    X, _ = wave(50)
+    K = rbf(X, 0.1)
+    L, _ = pivoted_cholesky(K.__getitem__, np.diagonal(K).copy(), 50)
+    np.testing.assert_allclose(L @ L.T, K, atol=1e-10)
+    assert L.shape[1] < 50
+    short, left = pivoted_cholesky(K.__getitem__, np.diagonal(K).copy(), 5)
+    np.testing.assert_allclose(np.diagonal(K - short @ short.T), left, atol=1e-12)
+
+
+def transformable(X: np.ndarray) -> TransformableGram:
+    images = [Points(np.ascontiguousarray(X * scale)) for scale in (1.0, 0.7, 0.4)]
+    return TransformableGram(make_kernel("poly", 1.0, 2, 1.0), images)
+
+
+def test_transformable_products():
+    X, _ = wave(15)
+    gram = transformable(X)
+    n, p = gram.shape
+    stacked = np.vstack([image.X for image in gram.images])
+    whole = (1.0 + stacked @ stacked.T) ** 2  # output by output
+    alpha = np.random.default_rng(0).normal(size=(n, p))
+    expected = (whole @ alpha.T.ravel()).reshape(p, n).T
+    np.testing.assert_allclose(gram.product(alpha), expected, rtol=1e-12)
+    np.testing.assert_allclose(gram.diagonal[4, 1, 2], whole[n + 4, 2 * n + 4], rtol=1e-12)
+    np.testing.assert_allclose(gram.column(3, 2)[7, 1], whole[n + 7, 2 * n + 3], rtol=1e-12)
+    entries = gram.entries(np.array([1, 5]), np.array([0, 2]))
+    np.testing.assert_allclose(entries[0, 1], whole[1, 2 * n + 5], rtol=1e-12)
+    rows, slots = gram.rows(np.array([3, 9, 3]))
+    block = rows[slots[9]].reshape(p, n, p)
+    np.testing.assert_allclose(block[2], gram.column(9, 2), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [20, 130])
+def test_transformable_solvers_agree(n):
+    X, y = wave(n)
+    problem = build(transformable(X), y, C=0.1, epsilon=0.3)
+    exact = solve_joint(problem, "auto", SolverOptions(tol=1e-7))
+    assert exact.status is Status.SOLVED
+    options = JointOptions(tol=1e-2, max_iter=3000)
+    result = solve_joint(problem, "primal_dual_cd", options)
+    assert result.primal_objective == pytest.approx(exact.primal_objective, rel=2e-2)
+    assert result.dual_objective <= exact.primal_objective * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("solver", ["interior_point", "primal_dual_cd"])
+def test_limits(solver):
+    X, y = wave(300, d=4)
+    problem = build(SeparableGram(rbf(X), level_kernel(np.array(TAUS), 1.0)), y, C=100.0)
+    short = solve_joint(problem, solver, JointOptions(tol=1e-9, max_iter=2))
+    assert short.status is Status.MAX_ITER
+    assert short.n_iter == 2
+    assert 0 < short.dual_gap < np.inf
+    began = time.perf_counter()
+    timed = solve_joint(problem, solver, JointOptions(tol=1e-12, time_limit=0.05))
+    assert timed.status is Status.TIME_LIMIT
+    assert time.perf_counter() - began < 3.0
+    seen = []
+    stopped = solve_joint(
+        problem,
+        solver,
+        JointOptions(tol=1e-9, callback=lambda at: seen.append(at) or len(seen) > 1),
+    )
+    assert stopped.status is Status.STOPPED_BY_CALLBACK
+    assert [at.n_iter for at in seen] == sorted(at.n_iter for at in seen)
+    assert stopped.trace[-1] is seen[-1]
+
+
+def test_auto_rescues_a_broken_interior_point(monkeypatch):
+    X, y = wave(30)
+    problem = build(SeparableGram(rbf(X), np.eye(3)), y, C=0.3, epsilon=0.2)
+
+    def broken(self):
+        raise LinAlgError("not today")
+
+    monkeypatch.setattr(_Iterate, "step", broken)
+    assert solve_interior_point(problem, SolverOptions()).status is Status.NUMERICAL_ERROR
+    result = solve_joint(problem)
+    assert result.status is Status.SOLVED
+    assert result.solver == "primal_dual_cd"
