@@ -1,0 +1,151 @@
+"""``to_onnx``: a fitted estimator or pipeline as a graph."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted
+
+from .. import __version__, inspection
+from ..estimators.machine import KernelMachine
+from .graph import Graph
+from .kernels import kernel_values
+from .prepare import prepared_input
+
+Array = NDArray[np.float64]
+
+
+def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
+    """Export a fitted estimator, or a pipeline that ends with one, to ONNX.
+
+    The graph computes in float64, so it agrees with ``predict`` to rounding. It takes
+
+    - ``X``, float64 of shape (rows, features); or
+    - one input of shape (rows, 1) a column, float64 or text, where the pipeline starts with a
+      :class:`~sklearn.compose.ColumnTransformer` of named columns
+
+    and gives
+
+    - ``prediction``, float64 of shape (rows, levels), for a regressor;
+    - ``label`` of shape (rows,) and ``decision``, float64 of shape (rows, 1) or (rows, classes),
+      for a classifier.
+
+    Levels, kernel and version are in the model's metadata. The Laplacian kernel needs memory of
+    rows × support vectors × features numbers while it runs, the others rows × support vectors.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        With a kernel by name; not ``precomputed`` and not a callable. Scalers, imputers and
+        one-hot encoders of scikit-learn may stand before it.
+    path : path, optional
+        Where to save it too.
+
+    Returns
+    -------
+    onnx.ModelProto
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tausvm import QuantileSVR
+    >>> from tausvm.export import to_onnx
+    >>> X = np.linspace(0, 1, 20)[:, None]
+    >>> exported = to_onnx(QuantileSVR(tau=[0.1, 0.9]).fit(X, X.ravel()))
+    >>> [output.name for output in exported.graph.output]
+    ['prediction']
+    """
+    machine = inspection.last_step(model)
+    check_is_fitted(machine)
+    graph = Graph()
+    steps = [step for _, step in model.steps[:-1]] if hasattr(model, "steps") else []
+    X = prepared_input(graph, steps, _width(steps, machine))
+    values = decision(graph, machine, X)
+    if is_classifier(machine):
+        _class_outputs(graph, machine, values)
+    else:
+        graph.output(values, "prediction", "DOUBLE", ["rows", _n_levels(machine)])
+    metadata = {
+        "version": __version__,
+        "estimator": type(machine).__name__,
+        "tau": json.dumps(inspection.levels(model)),
+    }
+    exported = graph.model(f"{type(machine).__name__} of tausvm {__version__}", metadata)
+    if path is not None:
+        graph.onnx.save(exported, os.fspath(path))
+    return exported
+
+
+def decision(graph: Graph, machine: Any, X: str) -> str:
+    """f(x) + b for every row and level, clipped where the machine clips."""
+    found = inspection.machines(machine)
+    if found != [machine]:  # a selection: one machine a level, or one for all
+        return graph.concatenated([decision(graph, part, X) for part in found])
+    if isinstance(machine, KernelMachine):
+        return _clipped(graph, machine, _expansion(graph, machine, X))
+    raise ValueError(f"{type(machine).__name__} has no export to ONNX")
+
+
+def _expansion(graph: Graph, machine: KernelMachine, X: str) -> str:
+    """Σ βᵢ k(xᵢ, x) + b."""
+    if machine._precomputed or callable(machine.kernel):
+        raise ValueError(
+            f"kernel must be a standard one for the export to ONNX, got {machine.kernel!r}"
+        )
+    if machine.kernel == "linear":
+        return _linear(graph, X, machine.coef_, machine.intercept_)
+    if machine.dual_coef_.shape[1] == 0:  # a constant: nothing is a support vector
+        nothing = np.zeros((len(machine.intercept_), machine.n_features_in_))
+        return _linear(graph, X, nothing, machine.intercept_)
+    values = kernel_values(graph, machine._kernel, X, machine.support_vectors_, machine._centre)
+    sums = graph.node("MatMul", values, graph.constant(machine.dual_coef_.T, "beta"))
+    return graph.node("Add", sums, graph.constant(machine.intercept_, "intercept"))
+
+
+def _linear(graph: Graph, X: str, coef: Any, intercept: Array) -> str:
+    sums = graph.node("MatMul", X, graph.constant(np.asarray(coef).T, "coef"))
+    return graph.node("Add", sums, graph.constant(intercept, "intercept"))
+
+
+def _clipped(graph: Graph, machine: Any, values: str) -> str:
+    bounds = getattr(machine, "_range", None)
+    if bounds is None:
+        return values
+    low, high = (graph.constant(float(bound)) for bound in bounds)
+    return graph.node("Clip", values, low, high)
+
+
+def _class_outputs(graph: Graph, machine: Any, values: str) -> None:
+    labels = np.asarray(machine.classes_)
+    if labels.dtype.kind in "iub":
+        kind, labels = "INT64", labels.astype(np.int64)
+    elif labels.dtype.kind in "UO" and all(isinstance(label, str) for label in labels):
+        kind = "STRING"
+    else:
+        raise ValueError(
+            f"classes_ must be text or whole numbers for the export to ONNX, got {labels!r}"
+        )
+    if len(labels) == 2:
+        flat = graph.node("Reshape", values, graph.constant(np.array([-1], np.int64)))
+        above = graph.node("Greater", flat, graph.constant(0.0))
+        best = graph.node("Cast", above, to=graph.onnx.TensorProto.INT64)
+    else:
+        best = graph.node("ArgMax", values, axis=1, keepdims=0)
+    graph.output(graph.node("Gather", graph.constant(labels), best), "label", kind, ["rows"])
+    width = 1 if len(labels) == 2 else len(labels)
+    graph.output(values, "decision", "DOUBLE", ["rows", width])
+
+
+def _width(steps: list[Any], machine: Any) -> int:
+    """The number of features that go into the first step."""
+    first = steps[0] if steps else machine
+    return int(getattr(first, "n_features_in_", machine.n_features_in_))
+
+
+def _n_levels(machine: Any) -> int:
+    return max(len(inspection.levels(machine)), 1)
