@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold
 
-import tausvm.selection.folds
+import tausvm.selection.fits
 import tausvm.selection.search
 from tausvm import SVRCV, ExpectileSVRCV, QuantileSVRCV
 from tausvm.solvers import Status
@@ -20,7 +20,7 @@ def no_fit(monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("a fit was started")
 
-    monkeypatch.setattr(tausvm.selection.folds, "solve", refuse)
+    monkeypatch.setattr(tausvm.selection.fits, "solve", refuse)
     monkeypatch.setattr(tausvm.selection.search, "fit_gamma", refuse)
 
 
@@ -85,14 +85,14 @@ def test_points_that_do_not_converge_are_reported_once():
 
 
 def test_a_point_that_fails_is_left_out(monkeypatch):
-    solve = tausvm.selection.folds.solve
+    solve = tausvm.selection.fits.solve
 
     def fails_for_large_costs(problem, *args):
         if problem.terms.upper[0] > 5:
             raise ValueError("no solution")
         return solve(problem, *args)
 
-    monkeypatch.setattr(tausvm.selection.folds, "solve", fails_for_large_costs)
+    monkeypatch.setattr(tausvm.selection.fits, "solve", fails_for_large_costs)
     with pytest.warns(ConvergenceWarning, match="left out"):
         model = SVRCV(Cs=[0.1, 1.0, 10.0], gammas=[1.0], cv=2).fit(X, Y)
     assert model.best_params_["C"] in (0.1, 1.0)
@@ -100,7 +100,7 @@ def test_a_point_that_fails_is_left_out(monkeypatch):
 
 
 def test_interrupt_says_what_happened(monkeypatch):
-    solve, calls = tausvm.selection.folds.solve, []
+    solve, calls = tausvm.selection.fits.solve, []
 
     def interrupted(*args):
         calls.append(1)
@@ -110,6 +110,6 @@ def test_interrupt_says_what_happened(monkeypatch):
         assert result.status is Status.SOLVED
         return result
 
-    monkeypatch.setattr(tausvm.selection.folds, "solve", interrupted)
+    monkeypatch.setattr(tausvm.selection.fits, "solve", interrupted)
     with pytest.raises(KeyboardInterrupt, match="selection interrupted"):
         SVRCV(Cs=2, gammas=3, cv=2).fit(X, Y)

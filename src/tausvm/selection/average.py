@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ..estimators.data import TrainingSet
 from ..estimators.regression import KernelRegressor
 from ..kernels import make_kernel
-from .folds import Task
+from .task import Task
 
 Array = NDArray[np.float64]
 

@@ -30,11 +30,11 @@ from ..kernels import Points, make_kernel
 from ..losses import Loss
 from ..solvers import SolverOptions
 from .average import averaged
-from .folds import Fold, Task
 from .grid import GAMMA_KERNELS, Axis, check_axis, cost_range, gamma_range, make_axis
 from .results import cv_results
 from .scoring import make_scores
 from .search import Search
+from .task import Fold, Task
 
 Array = NDArray[np.float64]
 

@@ -9,24 +9,47 @@ from dataclasses import dataclass, field
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
+from scipy.ndimage import binary_dilation
 
 from ..estimators.threads import one_blas_thread
-from .folds import ENOUGH_ROWS, FoldScores, Mask, Task, fit_gamma
+from .fits import Starts
+from .folds import FoldScores, Mask, fit_gamma
 from .grid import GROWTH, GROWTH_ROUNDS, Axis
+from .judge import clearly_worse
 from .progress import progress
 from .results import equal_to_best
 from .scoring import OwnLoss
+from .task import Task
 
 Array = NDArray[np.float64]
 
-#: a point leaves the race when it is worse on the first fold by so many standard errors
-STANDARD_ERRORS = 5.0
-
+#: a point leaves the race when it is worse than the leader by so many standard errors
+STANDARD_ERRORS = 4.0
+#: with so many validation rows on a fold to tell from
+RACING_ROWS = 100
+#: the race is between fits with a gap so many times as large as asked for, and this is the share
+#: of a loss that they may be wrong by
+ROUGH = 10.0
+ROUGH_SLACK = 0.03
+#: axes of fewer points have no coarse grid
+FINE = 5
+#: which points are neighbours: those at γ and C next to each other, of one level
+NEIGHBOURS = np.ones((1, 3, 3), dtype=bool)
+#: jobs for every worker, so that none waits for long
+JOBS_EACH = 3
 #: growth goes on while it improves a score by this share
 WORTHWHILE = 1e-3
 
-#: the coefficients and offsets of the folds at one point
-Models = dict[tuple[int, float, float], dict[int, tuple[Array, float]]]
+#: level, γ and C
+Point = tuple[int, float, float]
+
+
+@dataclass(frozen=True)
+class Look:
+    """A rough fit on one fold: the losses of its validation rows, and where a better one starts."""
+
+    losses: Array
+    beta: NDArray[np.floating]
 
 
 @dataclass
@@ -54,13 +77,14 @@ class Search:
     n_jobs: int | None
     verbose: bool
     scores: Array = field(init=False)
-    models: Models = field(default_factory=dict)
+    models: dict[Point, dict[int, tuple[Array, float]]] = field(default_factory=dict)
     unsolved: list[float] = field(default_factory=list)
     n_fits: int = 0
 
     def __post_init__(self) -> None:
         self.scores = np.full((*self._grid, len(self.task.folds)), np.nan)
-        self._first_losses: dict[tuple[int, float, float], Array] = {}
+        #: by point and fold
+        self._looks: dict[Point, dict[int, Look]] = {}
 
     @property
     def _grid(self) -> tuple[int, int, int]:
@@ -98,19 +122,41 @@ class Search:
         return np.nan_to_num(self.means, nan=-np.inf).max(axis=(1, 2))
 
     def _evaluate(self, wanted: Mask) -> None:
-        """Scores of the points wanted."""
+        """Scores of the points wanted, in races that leave those out which cannot win."""
         folds = list(range(len(self.task.folds)))
-        if self.task.prune and all(isinstance(score, OwnLoss) for score in self.task.scores):
-            self._fit(wanted, folds[:1], keep_predictions=True)
+        if not self._races:
+            self._fit(wanted, folds)
+            return
+        coarse = wanted & self._coarse()
+        self._fit(coarse, folds[:1], rough=True)
+        near = binary_dilation(coarse & self._in_the_race(), NEIGHBOURS)
+        self._fit(wanted & near & ~coarse, folds[:1], rough=True)
+        for part in (folds[1:2], folds[2:]):
             wanted = wanted & self._in_the_race()
-            folds = folds[1:]
-        self._fit(wanted, folds)
+            self._fit(wanted, part, rough=True)
+        self._fit(wanted & self._close_to_best(), folds)
 
-    def _fit(self, wanted: Mask, folds: Sequence[int], keep_predictions: bool = False) -> None:
+    @property
+    def _races(self) -> bool:
+        """Whether points may be left out: there are enough rows to tell, and a loss of each."""
+        task = self.task
+        own = all(isinstance(score, OwnLoss) for score in task.scores)
+        return task.prune and own and len(task.folds[0].validation) >= RACING_ROWS
+
+    def _coarse(self) -> Mask:
+        """Every other point of the longer axes."""
+        coarse = np.zeros(self._grid, dtype=bool)
+        steps = (2 if size >= FINE else 1 for size in self._grid[1:])
+        coarse[(slice(None), *(slice(None, None, step) for step in steps))] = True
+        return coarse
+
+    def _fit(self, wanted: Mask, folds: Sequence[int], rough: bool = False) -> None:
         """Fit the points wanted on some folds, a job for each γ and group of folds."""
+        if not wanted.any() or not folds:
+            return
         columns = np.flatnonzero(wanted.any(axis=(0, 2)))
         workers = effective_n_jobs(self.n_jobs)
-        groups = max(1, min(len(folds), -(-workers // max(len(columns), 1))))
+        groups = max(1, min(len(folds), -(-JOBS_EACH * workers // len(columns))))
         jobs = [(int(g), part.tolist()) for g in columns for part in np.array_split(folds, groups)]
         parent = os.getpid()
         # the cores release the GIL, and threads need no copies of the data; a backend that
@@ -128,7 +174,9 @@ class Search:
                 part,
                 self.costs.values,
                 wanted[:, g],
-                keep_predictions,
+                self.task.options.tol * (ROUGH if rough else 1.0),
+                {fold: self._starts(g, fold, wanted[:, g]) for fold in part},
+                rough,
             )
             for g, part in jobs
         )
@@ -137,7 +185,7 @@ class Search:
         try:
             with progress(self.verbose, title, len(jobs)) as advance:
                 for (g, _), found in zip(jobs, parallel(calls), strict=True):
-                    self._record(g, found)
+                    self._record(g, found, rough)
                     done += 1
                     advance()
         except KeyboardInterrupt:
@@ -146,53 +194,64 @@ class Search:
                 f"selection interrupted after {self.n_fits} fits; nothing is fitted"
             ) from None
 
-    def _record(self, g: int, found: dict[int, FoldScores]) -> None:
-        gamma = float(self.gammas.values[g])
+    def _starts(self, g: int, fold: int, wanted: Mask) -> Starts:
+        """Where earlier fits of these points ended, by level and number of C."""
+        found = {}
+        for level, c in np.argwhere(wanted).tolist():
+            look = self._looks.get(self._point(level, g, c), {}).get(fold)
+            if look is not None:
+                found[level, c] = look.beta
+        return found
+
+    def _record(self, g: int, found: dict[int, FoldScores], rough: bool) -> None:
         for fold, result in found.items():
             tried = np.isfinite(result.scores)
+            self.n_fits += int(np.count_nonzero(tried))
             self.scores[:, g, :, fold][tried] = result.scores[tried]
-            self.unsolved += result.unsolved
-            for level, c in zip(*np.nonzero(tried), strict=True):
-                key = int(level), gamma, float(self.costs.values[c])
-                self.n_fits += 1
-                if result.beta is not None:
-                    model = result.beta[level, c].copy(), float(result.intercept[level, c])
-                    self.models.setdefault(key, {})[fold] = model
-                if result.predictions is not None:
-                    score = self.task.scores[level]
-                    assert isinstance(score, OwnLoss)
-                    rows = self.task.folds[fold].validation
-                    losses = score.loss.value(self.task.y[rows] - result.predictions[level, c])
-                    self._first_losses[key] = self.task.weight[rows] * losses
+            # of the points that cannot win it is enough to know whether there is a fit
+            self.unsolved += [gap for gap in result.unsolved if not rough or np.isinf(gap)]
+            for level, c in np.argwhere(tried).tolist():
+                point = self._point(level, g, c)
+                if rough:
+                    assert result.losses is not None
+                    look = Look(result.losses[level, c], result.beta[level, c])
+                    self._looks.setdefault(point, {})[fold] = look
+                elif self.task.keep_models:
+                    model = result.beta[level, c], float(result.intercept[level, c])
+                    self.models.setdefault(point, {})[fold] = model
 
     def _in_the_race(self) -> Mask:
-        """The points that the first fold has not ruled out.
+        """The points that what has been fitted so far does not rule out.
 
-        Losses of two points on the same rows are compared row by row: much of what a fold
-        does to a score it does to both.
+        The leader has the least loss among those on most folds.
         """
-        alive = np.ones(self._grid, dtype=bool)
-        rows = len(self.task.folds[0].validation)
-        if rows < ENOUGH_ROWS:
-            return alive
-        for level in range(len(self.task.losses)):
-            first = self.scores[level, :, :, 0]
-            if np.isnan(first).all():
+        alive = np.zeros(self._grid, dtype=bool)
+        for level in range(self._grid[0]):
+            points = {
+                (g, c): self._looks[self._point(level, g, c)]
+                for g, c in np.ndindex(*self._grid[1:])
+                if self._point(level, g, c) in self._looks
+            }
+            if not points:
                 continue
-            leader = np.unravel_index(np.nanargmax(first), first.shape)
-            best = self._losses_at(level, int(leader[0]), int(leader[1]))
-            for g, c in np.ndindex(first.shape):
-                if np.isnan(first[g, c]):  # its path ended before
-                    alive[level, g, c] = False
-                    continue
-                worse = self._losses_at(level, g, c) - best
-                error = worse.std() / np.sqrt(rows)
-                alive[level, g, c] = worse.mean() <= STANDARD_ERRORS * error
+            leader = min(points.values(), key=_standing)
+            for place, looks in points.items():
+                common = sorted(looks.keys() & leader.keys())
+                here, best = (
+                    np.concatenate([side[fold].losses for fold in common])
+                    for side in (looks, leader)
+                )
+                alive[(level, *place)] = not clearly_worse(here, best, STANDARD_ERRORS, ROUGH_SLACK)
         return alive
 
-    def _losses_at(self, level: int, g: int, c: int) -> Array:
-        key = level, float(self.gammas.values[g]), float(self.costs.values[c])
-        return self._first_losses[key]
+    def _close_to_best(self) -> Mask:
+        """The points whose rough score may be the best one but for what it is wrong by."""
+        means = np.nan_to_num(self.means, nan=-np.inf)
+        best = means.max(axis=(1, 2), keepdims=True)
+        return means >= best - ROUGH_SLACK * np.abs(best)
+
+    def _point(self, level: int, g: int, c: int) -> Point:
+        return level, float(self.gammas.values[g]), float(self.costs.values[c])
 
     def _grow(self) -> Mask:
         """Extend the axes at whose ends a level has its best point; the new points to try.
@@ -229,6 +288,11 @@ class Search:
             added[axis] = low, len(new.values) - len(old.values) - low
             self.scores = np.pad(self.scores, added, constant_values=np.nan)
             setattr(self, name, new)
+
+
+def _standing(looks: dict[int, Look]) -> tuple[int, float]:
+    """Less is better: folds that are missing, then the loss."""
+    return -len(looks), float(sum(look.losses.sum() for look in looks.values()))
 
 
 def _job(parent: int, *arguments: object) -> dict[int, FoldScores]:

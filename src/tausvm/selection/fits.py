@@ -1,0 +1,276 @@
+"""The fits of one fold at one γ: by columns, along paths, or one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels import Gram, HeldGram
+from ..losses.terms import DualTerms
+from ..solvers import Problem, Progress, SolverResult, Status, solve
+from ..solvers.newton import serves
+from ..solvers.onedim import best_offset
+from .columns import solve_columns
+from .judge import ColumnWatch, Judge, PathEnd
+from .paths import PathProblem, solve_path
+from .task import Fold, Task
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+#: up to this many samples fits are solved to rounding, as by the estimators: points of the grid
+#: often tie there. More would take longer than choosing needs.
+FEW = 60
+#: tolerances below this are for the solvers, which work in float64
+TIGHT = 1e-5
+#: the predictions of a squared loss react more to a gap of the same size
+SQUARED_SHARE = 0.1
+#: the gap as a share of the primal objective, against that of what constants cost
+PRIMAL_SHARE = 10.0
+#: a gap is recomputed when a fit ends, and may then differ from the one that ended it
+ROUNDING = 0.1
+#: blocks or systems that a fit may take: the grid has corners where no solver gets far
+MOST_ITERATIONS = 200
+
+
+@dataclass
+class Fits:
+    """The fits of one fold at one γ.
+
+    Attributes
+    ----------
+    beta : array (n_levels, n_costs, n_train)
+    intercept : array (n_levels, n_costs)
+        NaN where there is no fit.
+    unsolved : list of float
+        Relative gaps of the fits that did not get to the tolerance.
+    """
+
+    beta: Array
+    intercept: Array
+    unsolved: list[float] = field(default_factory=list)
+
+
+#: by level and number of C: a β to start from
+Starts = dict[tuple[int, int], NDArray[np.floating]]
+
+
+def fit_points(
+    task: Task,
+    fold: Fold,
+    gram: Gram,
+    costs: Array,
+    wanted: Mask,
+    tol: float,
+    starts: Starts,
+    judge: Judge,
+) -> Fits:
+    """Fit the points wanted, (n_levels, n_costs), to gaps of ``tol`` times what constants cost."""
+    fits = Fits(np.zeros((*wanted.shape, len(fold.train))), np.full(wanted.shape, np.nan))
+    points = _Points(task, fold, costs, tol)
+    terms = points.terms(0, 0)
+    by_solver = task.solver != "auto" or task.options.max_iter >= 0 or tol < TIGHT
+    if by_solver or not isinstance(gram, HeldGram) or len(gram) <= FEW:
+        _fit_one_by_one(points, gram, wanted, judge, fits)
+    elif np.isinf(terms.upper).all() and not terms.kink.any():
+        points.tol *= SQUARED_SHARE
+        hard = _fit_columns(points, gram, wanted, starts, judge, fits)
+        _fit_one_by_one(points, gram, hard, judge, fits)
+    elif not (terms.ridge_plus.any() or terms.ridge_minus.any()):
+        hard = _fit_paths(points, gram, wanted, starts, judge, fits)
+        _fit_one_by_one(points, gram, hard, judge, fits)
+    else:
+        _fit_one_by_one(points, gram, wanted, judge, fits)
+    return fits
+
+
+class _Points:
+    """The problems of a fold: their terms, and the gaps at which they end."""
+
+    def __init__(self, task: Task, fold: Fold, costs: Array, tol: float) -> None:
+        self.task = task
+        self.y, self.weight = task.y[fold.train], task.weight[fold.train]
+        self.costs = costs
+        self.tol = tol
+        self._risks: dict[int, float] = {}
+
+    @property
+    def share(self) -> float:
+        """The gap at which a fit ends as a share of the primal objective.
+
+        It counts where the data have little noise, and constants cost much more than the best fit.
+        """
+        return PRIMAL_SHARE * self.tol
+
+    def terms(self, level: int, k: int) -> DualTerms:
+        return self.task.losses[level].dual_terms(self.y, self.costs[k] * self.weight)
+
+    def allowed(self, level: int, k: int) -> float:
+        """The gap at which a fit ends: a share of what the best constant costs."""
+        if level not in self._risks:
+            unit = self.task.losses[level].dual_terms(self.y, self.weight)
+            residual = self.y - best_offset(unit, self.y)
+            self._risks[level] = float(unit.conjugate(residual).sum())
+        return self.tol * self._risks[level] * float(self.costs[k])
+
+    def solved(self, level: int, k: int, gap: float, primal: float) -> bool:
+        """Whether a fit got to its gap, or to the relative one that was asked for."""
+        enough = max(min(self.allowed(level, k), self.share * primal), self.tol * primal)
+        return gap <= enough * (1 + ROUNDING)
+
+
+def _fit_columns(
+    points: _Points, gram: HeldGram, wanted: Mask, starts: Starts, judge: Judge, fits: Fits
+) -> Mask:
+    """All points at a time; those that float32 was not enough for."""
+    hard = np.zeros_like(wanted)
+    task = points.task
+    places = [(int(level), int(k)) for level, k in np.argwhere(wanted)]
+    ridges = np.empty((len(places), 2))
+    for column, (level, k) in enumerate(places):
+        unit = task.losses[level].dual_terms(np.zeros(1), points.costs[k : k + 1])
+        ridges[column] = unit.ridge_plus[0], unit.ridge_minus[0]
+    allowed = np.array([points.allowed(*point) for point in places])
+    # what is known already has been judged before
+    watch = None
+    if judge.gives_up and not starts:
+        watch = ColumnWatch(judge, [level for level, _ in places])
+    matrix = gram.rows.astype(np.float32, copy=False)
+    first = np.zeros((len(places), len(gram)), dtype=np.float32)
+    for column, place in enumerate(places):
+        first[column] = starts.get(place, 0.0)
+    found = solve_columns(
+        matrix,
+        points.y,
+        points.weight,
+        ridges,
+        task.offset,
+        allowed,
+        points.share,
+        first,
+        watch,
+        task.stop,
+    )
+    for column, (level, k) in enumerate(places):
+        if not np.isfinite(found.gap[column]):
+            continue
+        fits.beta[level, k] = found.beta[column]
+        fits.intercept[level, k] = found.intercept[column]
+        hard[level, k] = not points.solved(level, k, found.gap[column], found.primal[column])
+    return hard
+
+
+def _fit_paths(
+    points: _Points, gram: HeldGram, wanted: Mask, starts: Starts, judge: Judge, fits: Fits
+) -> Mask:
+    """Each level along C; the points that take too many steps."""
+    hard = np.zeros_like(wanted)
+    task = points.task
+    for level in task.order:
+        ks = np.flatnonzero(wanted[level]).tolist()
+        problems = (
+            PathProblem(
+                float(points.costs[k]),
+                points.terms(level, k),
+                points.allowed(level, k),
+                points.share,
+                starts.get((level, k)),
+            )
+            for k in ks
+        )
+        path = solve_path(gram, points.y, problems, task.offset, task.stop)
+        end = PathEnd(judge, level)
+        for k, fit in zip(ks, path, strict=False):
+            if task.stop():
+                return hard
+            fits.beta[level, k] = fit.beta
+            fits.intercept[level, k] = fit.intercept
+            hard[level, k] = not points.solved(level, k, fit.gap, fit.primal)
+            if not starts and end.reached(fit.beta, fit.intercept):
+                break
+    return hard
+
+
+def _fit_one_by_one(points: _Points, gram: Gram, wanted: Mask, judge: Judge, fits: Fits) -> None:
+    """Each point by the solvers, from the best of its neighbours."""
+    task = points.task
+    gap_clip = None if isinstance(task.clip, str) else task.clip
+    below: dict[int, tuple[SolverResult, float]] = {}  # by C: the solution of the level before
+    for level in task.order:
+        last: tuple[SolverResult, float] | None = None
+        end = PathEnd(judge, level)
+        for k in np.flatnonzero(wanted[level]).tolist():
+            if task.stop():
+                return
+            C, allowed = float(points.costs[k]), points.allowed(level, k)
+            problem = Problem(gram, points.y, points.terms(level, k), task.offset, gap_clip)
+            starts = [start for start in (last, below.get(k)) if start is not None]
+            start = _best_start(problem, C, starts)
+            result = _solve(task, problem, points.tol, allowed, start)
+            if result is None or not np.isfinite(result.dual_gap):
+                fits.unsolved.append(np.inf)
+                continue
+            if result.status is not Status.SOLVED:
+                gap = result.primal_objective - result.dual_objective
+                if not points.solved(level, k, gap, result.primal_objective):
+                    fits.unsolved.append(result.dual_gap)
+            last = below[k] = (result, C)
+            fits.beta[level, k] = result.beta
+            fits.intercept[level, k] = result.intercept
+            if isinstance(gram, HeldGram) and end.reached(result.beta, result.intercept):
+                break
+
+
+def _solve(
+    task: Task, problem: Problem, tol: float, allowed: float, start: SolverResult | None
+) -> SolverResult | None:
+    """One fit to a relative gap of ``tol`` or an absolute one of ``allowed``, None without any."""
+
+    def enough(at: Progress) -> bool:
+        gap = at.primal_objective - at.dual_objective
+        return task.stop() or gap <= min(allowed, PRIMAL_SHARE * tol * at.primal_objective)
+
+    name, options = task.solver, task.options.with_(tol=tol, callback=enough)
+    if name == "auto":
+        if options.max_iter < 0:
+            options = options.with_(max_iter=MOST_ITERATIONS)
+        smooth = serves(problem) and not problem.terms.kink.any()
+        if problem.n > FEW:
+            name = "newton" if smooth else "block"
+    try:
+        result = solve(problem, name, options, start)
+    except ValueError:  # rounding has cost the matrix its definiteness
+        result = None
+    if result is None or result.status is Status.NUMERICAL_ERROR:
+        try:
+            return solve(problem, "block", options, start)
+        except ValueError:
+            return result
+    return result
+
+
+def _best_start(
+    problem: Problem, C: float, starts: Sequence[tuple[SolverResult, float]]
+) -> SolverResult | None:
+    """The neighbour with the largest dual value here: as it is, or scaled as C is.
+
+    With small C all variables of a linear loss are at their bounds, and of a squared loss
+    proportional to C; with large C they no longer move.
+    """
+    best, most = None, 0.0  # the value at β = 0
+    for result, cost in starts:
+        for factor in {1.0, C / cost}:
+            beta = problem.feasible(factor * result.beta)
+            moved = beta - factor * result.beta
+            if np.count_nonzero(moved) > 0.1 * problem.n:
+                continue  # its fitted values would cost as much as some steps
+            fitted = factor * result.fitted
+            changed = np.flatnonzero(moved)
+            problem.gram.add_rows(changed, moved[changed], fitted)
+            value = problem.dual_value(beta, fitted)
+            if value > most:
+                best, most = replace(result, beta=beta, fitted=fitted), value
+    return best

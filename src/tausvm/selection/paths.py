@@ -1,0 +1,139 @@
+"""The costs of a loss that grows linearly, one after the other on one matrix.
+
+    β ← 0
+    for C ascending
+        β ← s·β with the best s in [0, C/C_before]      (variables at their bounds stay there)
+        repeat
+            a batch of steps                            (pairs with an offset, else coordinates)
+        until the duality gap is small enough
+
+A gap of some permille of what a constant costs is reached in a few steps a variable. Gap and
+steps are those of the matrix as it is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.coordinates import HALVES, CoordinateState
+from .._core.pairs import PairState
+from ..kernels import HeldGram
+from ..losses.terms import DualTerms
+from ..solvers.onedim import best_offset
+
+Array = NDArray[np.float64]
+
+#: steps a variable that a fit may take, and so many more for every further variable: then a direct
+#: solve costs less
+MOST_STEPS = 50.0
+MORE_STEPS = 0.15
+#: steps a variable between two looks at the gap
+BATCH = 0.25
+#: but not less than this share of the steps taken
+GROWTH = 0.125
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One fit of a path; ``gap`` and ``primal`` are absolute."""
+
+    beta: Array
+    intercept: float
+    gap: float
+    primal: float
+
+
+@dataclass(frozen=True)
+class PathProblem:
+    """One problem of a path.
+
+    It ends at a duality gap of ``allowed`` and of ``share`` times the primal objective. ``start``
+    is a β that is good already, in place of that of the problem before.
+    """
+
+    C: float
+    terms: DualTerms
+    allowed: float
+    share: float
+    start: NDArray[np.floating] | None = None
+
+
+def solve_path(
+    gram: HeldGram,
+    y: Array,
+    problems: Iterable[PathProblem],
+    offset: bool,
+    stop: Callable[[], bool],
+) -> Iterator[Fit]:
+    """Solve problems of ascending C, each from the one before.
+
+    Parameters
+    ----------
+    gram : HeldGram
+    y : array (n,)
+    problems : iterable of PathProblem
+    offset : bool
+    stop : callable
+        Whether to leave at once.
+    """
+    beta, gradient, last = np.zeros(len(y)), -y, 0.0
+    slots = np.arange(len(y))
+    most = (MOST_STEPS + MORE_STEPS * len(y)) * len(y)
+    for problem in problems:
+        C, terms = problem.C, problem.terms
+        if problem.start is not None:
+            beta = problem.start.astype(np.float64)
+            gradient = gram.product(beta) - y
+        elif last > 0:
+            fitted = gradient + y
+            factor = _best_factor(beta, fitted, y, terms, C / last)
+            beta, gradient = factor * beta, factor * fitted - y
+        last = C
+        state: PairState | CoordinateState
+        if offset:
+            state = PairState(beta, gradient, terms.numbers, gram.diagonal)
+        else:
+            state = CoordinateState(beta, gradient, terms.numbers, gram.diagonal, HALVES)
+        while True:
+            b = _offset(beta, gradient, terms) if offset else 0.0
+            gap, primal = _gap(beta, gradient, y, terms, b)
+            enough = min(problem.allowed, problem.share * primal)
+            if gap <= enough or state.steps >= most or stop():
+                break
+            batch = max(BATCH * len(y), GROWTH * state.steps)
+            if state.run(gram.rows, slots, None, 0.0, int(batch) + 1) == 0:
+                break  # nothing is left to gain
+        if offset:
+            b = best_offset(terms, -gradient)
+            gap, primal = _gap(beta, gradient, y, terms, b)
+        yield Fit(beta.copy(), b, gap, primal)
+
+
+def _best_factor(beta: Array, fitted: Array, y: Array, terms: DualTerms, most: float) -> float:
+    """The multiple of β up to ``most`` that is best for the dual."""
+    norm = float(beta @ fitted)
+    gain = float(beta @ y - terms.kink @ np.abs(beta))
+    return most if norm <= 0 else min(max(gain / norm, 0.0), most)
+
+
+def _offset(beta: Array, gradient: Array, terms: DualTerms) -> float:
+    """What the variables inside a piece of the dual ask for, in their middle."""
+    inside = (beta > terms.lower) & (beta < terms.upper) & ((beta != 0) | (terms.kink == 0))
+    if not inside.any():
+        return best_offset(terms, -gradient)
+    return float(np.median(-gradient[inside] - np.sign(beta[inside]) * terms.kink[inside]))
+
+
+def _gap(beta: Array, gradient: Array, y: Array, terms: DualTerms, b: float) -> tuple[float, float]:
+    """The duality gap and the primal objective."""
+    residual = -gradient - b
+    bound = np.where(residual > 0, terms.upper, -terms.lower)
+    losses = float(bound @ np.maximum(np.abs(residual) - terms.kink, 0.0))
+    norm = float(beta @ (gradient + y))
+    dual = float(beta @ y) - 0.5 * norm - float(terms.kink @ np.abs(beta))
+    primal = 0.5 * norm + losses
+    return primal - dual, primal
