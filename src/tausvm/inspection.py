@@ -16,6 +16,7 @@ from sklearn.metrics import mean_pinball_loss
 from .losses import EpsilonInsensitive, SquaredEpsilonInsensitive
 from .metrics import coverage, crossing_rate, mean_expectile_loss
 from .solvers import SolverResult
+from .solvers.joint import JointResult
 
 Array = NDArray[np.float64]
 
@@ -29,6 +30,9 @@ FUNCTIONALS = {
     "QuantileSVRCV": QUANTILE,
     "ExpectileSVR": EXPECTILE,
     "ExpectileSVRCV": EXPECTILE,
+    "JointQuantileSVR": QUANTILE,
+    "JointExpectileSVR": EXPECTILE,
+    "JointSVR": LOCATION,
     "TauSVC": CLASS,
 }
 
@@ -60,9 +64,9 @@ def levels(model: Any) -> list[float]:
     return [] if tau is None else [float(t) for t in np.atleast_1d(tau)]
 
 
-def certificates(model: Any) -> list[SolverResult]:
+def certificates(model: Any) -> list[SolverResult | JointResult]:
     """The results of the solves, one a level or one for all; empty for averaged models."""
-    results: list[SolverResult] = []
+    results: list[SolverResult | JointResult] = []
     for machine in machines(model):
         result = getattr(machine, "result_", None)
         if result is not None:

@@ -106,6 +106,7 @@ CASES = {
     "expectile": (["--tau", "0.1,0.9"], ["expectile_0.1", "expectile_0.9"]),
     "svr": ([], ["prediction"]),
     "svc": (["--tau", "0.3"], ["label", "decision"]),
+    "joint": (["--tau", "0.1,0.9", "--loss", "expectile"], ["expectile_0.1", "expectile_0.9"]),
 }
 
 

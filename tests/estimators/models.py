@@ -23,6 +23,12 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "QuantileSVR:clip": lambda: tausvm.QuantileSVR(tau=[0.02, 0.98], clip="range", C=100.0),
     "ExpectileSVR": lambda: tausvm.ExpectileSVR(tau=[0.1, 0.5, 0.9]),
     "ExpectileSVR:clip": lambda: tausvm.ExpectileSVR(tau=[0.02, 0.98], clip=2000.0),
+    "JointQuantileSVR": lambda: tausvm.JointQuantileSVR(tau=[0.1, 0.5, 0.9]),
+    "JointQuantileSVR:sorted": lambda: tausvm.JointQuantileSVR(
+        tau=[0.4, 0.5, 0.6], rearrange=True, gamma_tau=50.0, C=50.0
+    ),
+    "JointExpectileSVR": lambda: tausvm.JointExpectileSVR(tau=[0.1, 0.5, 0.9], kernel="linear"),
+    "JointSVR": lambda: tausvm.JointSVR(output_kernel=np.array([[1.0, 0.5], [0.5, 1.0]])),
     "TauSVC": lambda: tausvm.TauSVC(tau=0.3),
     "TauSVC:classes": lambda: tausvm.TauSVC(),
     "SVRCV": lambda: tausvm.SVRCV(Cs=2, gammas=2),
@@ -45,6 +51,8 @@ def data(name: str) -> tuple[np.ndarray, np.ndarray]:
         return X, np.array(["low", "middle", "top"])[np.digitize(y, [-0.5, 0.5])]
     if "SVC" in name:
         return X, np.where(y > 0, "yes", "no")
+    if name == "JointSVR":
+        return X, np.column_stack([y, X[:, 1] - y])
     return X, 3.0 * y + 10.0
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import Pipeline
 
 from ..solvers import Status
@@ -83,8 +83,13 @@ def fit_file(
         except ValueError as error:
             raise _as_option(error) from error
     seconds = time.perf_counter() - started
+    found = isinstance(machine, GridSearchCV)
+    if found:  # what is saved is the model that was found, not the search
+        model.steps[-1] = (MODEL, machine.best_estimator_)
     told += [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
     scores = _scores(model, kind, settings, _rows(data.X, test), data.y[test])
+    if found:
+        scores["levels"] = [{**row, **machine.best_params_} for row in scores["levels"]]
     states = {row["status"] for row in scores["levels"] if row["status"] is not None}
     card = {
         "kind": kind.name,

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+
 import tausvm
 
 from .errors import InputError
@@ -135,6 +138,33 @@ def _svr(s: Settings) -> Any:
     )
 
 
+def _joint_class(s: Settings) -> Any:
+    return tausvm.JointQuantileSVR if s.loss == "quantile" else tausvm.JointExpectileSVR
+
+
+def _joint(s: Settings) -> Any:
+    return _joint_class(s)(
+        tau=list(s.tau),
+        C=s.cost(linear=s.loss == "quantile"),
+        epsilon=s.epsilon or 0.0,
+        rearrange=True,
+        time_limit=s.time_limit,
+        **s.kernel_parameters,
+    )
+
+
+def _searched(s: Settings, machine: Any, *, linear: bool, scoring: str | None = None) -> Any:
+    """A search over C, and γ where the kernel has one, for machines without one of their own."""
+    steps = s.grid // 2
+    around = 10.0 ** np.linspace(-1, 2, max(s.grid, 2))
+    grid = {"C": list(around * s.cost(linear=linear))}
+    if s.kernel in ("rbf", "laplacian", "poly", "sigmoid"):
+        grid["gamma"] = list(10.0 ** np.linspace(-2, 0, max(steps, 2)))
+    folds = StratifiedKFold if scoring else KFold
+    cv = folds(s.folds, shuffle=True, random_state=s.seed)
+    return GridSearchCV(machine, grid, cv=cv, n_jobs=s.jobs, scoring=scoring)
+
+
 def _svc(s: Settings) -> Any:
     return tausvm.TauSVC(
         tau=s.tau[0],
@@ -183,6 +213,17 @@ KINDS: dict[str, Kind] = {
             False,
             True,
             _svc,
+            lambda s: _searched(s, _svc(s), linear=False, scoring="balanced_accuracy"),
+        ),
+        Kind(
+            "joint",
+            "several levels at once, which know of each other and do not cross",
+            FAN,
+            True,
+            False,
+            _joint,
+            lambda s: _searched(s, _joint(s), linear=s.loss == "quantile"),
+            ("quantile", "expectile"),
         ),
     )
 }

@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from sklearn.model_selection import ParameterGrid
 
 logger = logging.getLogger("tausvm")
 
@@ -42,6 +43,10 @@ def watched(machine: Any, console: Console) -> Iterator[None]:
     """Show a bar while this machine is fitted, where stderr is a terminal."""
     if not console.is_terminal:
         yield
+        return
+    if hasattr(machine, "param_grid"):  # scikit-learn's search tells nothing on the way
+        with console.status(f"trying {len(ParameterGrid(machine.param_grid))} points of the grid"):
+            yield
         return
     machine.set_params(verbose=True)
     if hasattr(machine, "Cs"):  # a selection has a bar of its own

@@ -72,13 +72,16 @@ class Graph:
         )
         return name
 
-    def node(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        """One operator with one output."""
+    def node(
+        self, operator: str, *inputs: str, domain: str = "", outputs: int = 1, **attributes: Any
+    ) -> str:
+        """One operator; the first of its outputs."""
         name = self._name(operator.lower())
+        names = [name, *(f"{name}_{k}" for k in range(1, outputs))]
         if domain:
             self._domains[domain] = ML_OPSET
         self.nodes.append(
-            self.onnx.helper.make_node(operator, list(inputs), [name], domain=domain, **attributes)
+            self.onnx.helper.make_node(operator, list(inputs), names, domain=domain, **attributes)
         )
         return name
 

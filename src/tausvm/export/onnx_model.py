@@ -87,7 +87,8 @@ def decision(graph: Graph, machine: Any, X: str) -> str:
     if found != [machine]:  # a selection: one machine a level, or one for all
         return graph.concatenated([decision(graph, part, X) for part in found])
     if isinstance(machine, KernelMachine):
-        return _clipped(graph, machine, _expansion(graph, machine, X))
+        values = _clipped(graph, machine, _expansion(graph, machine, X))
+        return _rising(graph, machine, values)
     raise ValueError(f"{type(machine).__name__} has no export to ONNX")
 
 
@@ -97,13 +98,15 @@ def _expansion(graph: Graph, machine: KernelMachine, X: str) -> str:
         raise ValueError(
             f"kernel must be a standard one for the export to ONNX, got {machine.kernel!r}"
         )
+    if getattr(machine, "output_matrix_", 0) is None:
+        raise ValueError("output_kernel must be a name or a matrix for the export to ONNX")
     if machine.kernel == "linear":
         return _linear(graph, X, machine.coef_, machine.intercept_)
     if machine.dual_coef_.shape[1] == 0:  # a constant: nothing is a support vector
         nothing = np.zeros((len(machine.intercept_), machine.n_features_in_))
         return _linear(graph, X, nothing, machine.intercept_)
     values = kernel_values(graph, machine._kernel, X, machine.support_vectors_, machine._centre)
-    sums = graph.node("MatMul", values, graph.constant(machine.dual_coef_.T, "beta"))
+    sums = graph.node("MatMul", values, graph.constant(machine._weights.T, "beta"))
     return graph.node("Add", sums, graph.constant(machine.intercept_, "intercept"))
 
 
@@ -118,6 +121,14 @@ def _clipped(graph: Graph, machine: Any, values: str) -> str:
         return values
     low, high = (graph.constant(float(bound)) for bound in bounds)
     return graph.node("Clip", values, low, high)
+
+
+def _rising(graph: Graph, machine: Any, values: str) -> str:
+    """The levels of each row in order, where the machine sorts them."""
+    if not getattr(machine, "rearrange", False):
+        return values
+    count = graph.constant(np.array([len(machine.intercept_)], np.int64))
+    return graph.node("TopK", values, count, outputs=2, axis=1, largest=0, sorted=1)
 
 
 def _class_outputs(graph: Graph, machine: Any, values: str) -> None:
@@ -148,4 +159,4 @@ def _width(steps: list[Any], machine: Any) -> int:
 
 
 def _n_levels(machine: Any) -> int:
-    return max(len(inspection.levels(machine)), 1)
+    return sum(len(np.atleast_1d(part.intercept_)) for part in inspection.machines(machine))

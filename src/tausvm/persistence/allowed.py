@@ -23,6 +23,7 @@ from sklearn import (
 
 from .. import estimators, selection, solvers
 from ..kernels import scalar
+from ..solvers import joint
 from .archive import ModelFileError
 
 #: nodes of plain data, and the types they may be of
@@ -106,6 +107,7 @@ def own_types() -> frozenset[type]:
         scalar.Laplacian,
         solvers.Progress,
         solvers.SolverResult,
+        joint.JointResult,
     ]
     return frozenset(cls for cls in (*public, *parts) if isinstance(cls, type))
 

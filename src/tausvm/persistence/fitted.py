@@ -67,6 +67,8 @@ def _check_machine(machine: KernelMachine) -> None:
         raise ModelFileError(f"{name}: support_vectors_ must be a matrix of floats")
     if vectors.shape != (beta.shape[1], width):
         raise ModelFileError(f"{name}: support_vectors_ do not fit dual_coef_ or the features")
+    if machine._weights.shape != beta.shape:  # B times β for joint machines
+        raise ModelFileError(f"{name}: the output matrix does not fit dual_coef_")
     centre = machine._centre
     if centre is not None and (not _is_float(centre, 1) or len(centre) != width):
         raise ModelFileError(f"{name}: the centre does not fit the features")

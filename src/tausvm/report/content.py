@@ -35,6 +35,8 @@ def collect(
     """Everything that the page shows."""
     estimated = inspection.functional(model)
     target = np.asarray(y)
+    if target.ndim != 1:
+        raise ValueError(f"a report is about one target, got y of shape {target.shape}")
     check_consistent_length(X, target)
     columns, described = describe_columns(X, feature_names)
     content: dict[str, Any] = {
