@@ -9,6 +9,8 @@ from .estimators import (
     JointQuantileSVR,
     JointSVR,
     QuantileSVR,
+    TauPathSVC,
+    TauPathSVR,
     TauSVC,
 )
 from .selection import SVRCV, ExpectileSVRCV, QuantileSVRCV
@@ -25,6 +27,8 @@ __all__ = [
     "JointSVR",
     "QuantileSVR",
     "QuantileSVRCV",
+    "TauPathSVC",
+    "TauPathSVR",
     "TauSVC",
     "__version__",
 ]

@@ -2,6 +2,7 @@
 
 from .classification import TauSVC
 from .joint import JointExpectileSVR, JointQuantileSVR, JointSVR
+from .path import TauPathSVC, TauPathSVR
 from .regression import SVR, ExpectileSVR, QuantileSVR
 
 __all__ = [
@@ -11,5 +12,7 @@ __all__ = [
     "JointQuantileSVR",
     "JointSVR",
     "QuantileSVR",
+    "TauPathSVC",
+    "TauPathSVR",
     "TauSVC",
 ]

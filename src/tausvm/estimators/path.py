@@ -1,0 +1,792 @@
+"""Machines for all levels at once: the whole τ path from one fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+
+from ..kernels import Points, make_kernel
+from ..kernels.gram import CHUNK_BYTES
+from ..kernels.products import KernelProducts, LinearProducts, MatrixProducts, Products
+from ..solvers.moving_box import MovingBox
+from ..solvers.path import PathOptions, PathProblem, PathResult, follow_path
+from ..solvers.result import SolverResult, Status, relative_gap
+from .classification import TauSVC
+from .copies import merge_copies
+from .data import TrainingSet
+from .machine import DISTANCE_KERNELS, KernelMachine
+from .parameters import check_flag, check_positive, is_real, refuse
+from .progress import progress_log
+from .regression import QuantileSVR
+from .threads import one_blas_thread
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+#: levels at which probabilities and distributions are evaluated: all kinks, or this many of them
+MOST_LEVELS = 1000
+
+
+class SupportSets(NamedTuple):
+    """Rows of the training data by where they are at a level.
+
+    Attributes
+    ----------
+    lower, upper : arrays of row numbers
+        At the lower and at the upper bound of β: residuals y − f(x) − b below and above zero.
+    margin : array of row numbers
+        With a residual of zero, β between its bounds.
+    """
+
+    lower: Index
+    margin: Index
+    upper: Index
+
+
+class PathMachine(KernelMachine):
+    """Base of the estimators that keep a whole path."""
+
+    penalise_intercept: bool
+    memory_limit: float
+    #: what the base class asks of every machine, and a path has no use for
+    solver = "auto"
+    shrinking = False
+    time_limit = None
+    max_iter = -1
+
+    result_: Any
+    taus_: Array | list[Array]
+    n_kinks_: int | NDArray[np.int64]
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_flag("penalise_intercept", self.penalise_intercept)
+        check_positive("memory_limit", self.memory_limit)
+
+    def _fit_paths(self, data: TrainingSet, group: Index, problems: list[PathProblem]) -> None:
+        with one_blas_thread(), progress_log(self.verbose) as callback:
+            options = PathOptions(tol=self.tol, callback=callback)
+            results = [follow_path(problem, options) for problem in problems]
+        self._data = data
+        self._group = group
+        self._problems = problems
+        self.paths_ = [result.path for result in results]
+        self._set_path_attributes(results)
+
+    def _set_path_attributes(self, results: list[PathResult]) -> None:
+        taus = [np.unique(result.path.chain.tau) for result in results]
+        kinks = [result.n_kinks for result in results]
+        gaps = [result.dual_gap for result in results]
+        if self._single_level:
+            self.result_, self.taus_ = results[0], taus[0]
+            self.n_kinks_, self.dual_gap_ = kinks[0], gaps[0]
+        else:
+            self.result_, self.taus_ = results, taus
+            self.n_kinks_, self.dual_gap_ = np.array(kinks), np.array(gaps)
+        self.n_iter_ = int(np.sum(kinks))
+
+    def _distinct(self, data: TrainingSet) -> tuple[TrainingSet, Index]:
+        """The data without copies of rows, and which of its rows each given one is."""
+        if self._precomputed:
+            distinct, group = data, np.arange(len(data))
+        else:
+            distinct, group = merge_copies(data)
+        self._rows = data.rows
+        self._share = data.weight / distinct.weight[group]
+        return distinct, group
+
+    def _products(self, data: TrainingSet) -> Products:
+        """The kernel matrix; fixes the kernel and its γ."""
+        self._centre = None
+        constant = 1.0 if self.fit_intercept and self.penalise_intercept else 0.0
+        if self._precomputed:
+            return MatrixProducts(data.X, constant)
+        X = data.X
+        self._kernel = make_kernel(self.kernel, self._gamma_value(data), self.degree, self.coef0)
+        if self.kernel == "linear":
+            return LinearProducts(X, constant)
+        if self.kernel in DISTANCE_KERNELS and not sp.issparse(X):
+            self._centre = X.mean(axis=0)
+            X = X - self._centre
+        products = KernelProducts(self._kernel, Points(X), constant)
+        smallest = products.diagonal().min() - constant
+        if not smallest >= 0:
+            raise ValueError(
+                f"kernel must be positive semidefinite, got {self.kernel!r}, for which a row of X "
+                f"has k(x, x) = {smallest:.3g}"
+            )
+        return products
+
+    @property
+    def _free_offset(self) -> bool:
+        return bool(self.fit_intercept) and not self.penalise_intercept
+
+    # ---- solutions at a level ----
+
+    def _solutions(self, path: int, taus: Array) -> tuple[Array, Array]:
+        """β of the distinct rows, one column a level, and the offsets."""
+        found = [self.paths_[path].solution(float(tau)) for tau in taus]
+        beta = np.column_stack([beta for beta, _ in found])
+        offsets = np.array([offset for _, offset in found])
+        constant = self._problems[path].products.constant
+        return beta, offsets + constant * beta.sum(axis=0) if constant else offsets
+
+    def dual_coef(self, tau: float) -> Array:
+        """β at a level for every training row, shape (n_paths, n_samples).
+
+        Copies of a row share its β by their weights; rows of weight 0 have none.
+        """
+        check_is_fitted(self)
+        beta = np.vstack([path.solution(check_level(tau))[0] for path in self.paths_])
+        out = np.zeros((len(beta), self._data.n_given))
+        out[:, self._rows] = beta[:, self._group] * self._share
+        return out
+
+    def intercept(self, tau: float) -> Array:
+        """The offset b at a level, shape (n_paths,)."""
+        check_is_fitted(self)
+        taus = np.array([check_level(tau)])
+        return np.concatenate([self._solutions(k, taus)[1] for k in range(len(self.paths_))])
+
+    def coef(self, tau: float) -> Array:
+        """The weights of the features at a level, shape (n_paths, n_features); linear kernel."""
+        check_is_fitted(self)
+        if self.kernel != "linear":
+            raise AttributeError(f"coef exists for kernel='linear' only, not {self.kernel!r}")
+        beta = np.vstack([path.solution(check_level(tau))[0] for path in self.paths_])
+        return np.asarray(self._weights(beta.T).T)
+
+    def _weights(self, beta: Array) -> Array:
+        products = self._problems[0].products
+        assert isinstance(products, LinearProducts)
+        return products.weights(beta)
+
+    def sets(self, tau: float) -> SupportSets | list[SupportSets]:
+        """Which training rows are at their bounds and which on the margin; a list for several
+        classes, one entry a class."""
+        check_is_fitted(self)
+        tau = check_level(tau)
+        out = []
+        for path in self.paths_:
+            status = path.sets(tau)[self._group]
+            out.append(SupportSets(*(self._rows[status == side] for side in (-1, 0, 1))))
+        return out[0] if self._single_level else out
+
+    def certificate(self, tau: float) -> SolverResult | list[SolverResult]:
+        """The solution at a level with its duality gap, from the data; a list for several
+        classes. β is of the distinct rows."""
+        check_is_fitted(self)
+        results = [self._certificate(k, check_level(tau)) for k in range(len(self.paths_))]
+        return results[0] if self._single_level else results
+
+    def _certificate(self, k: int, tau: float) -> SolverResult:
+        problem = self._problems[k]
+        beta, b = self.paths_[k].solution(tau)
+        fitted = problem.products.product(beta)
+        primal, dual = problem.objectives(beta, fitted, b, tau)
+        gap = relative_gap(primal, dual)
+        return SolverResult(
+            beta=beta,
+            intercept=b + problem.products.constant * float(beta.sum()),
+            fitted=fitted,
+            status=Status.SOLVED if gap <= self.tol else Status.NUMERICAL_ERROR,
+            primal_objective=primal,
+            dual_objective=dual,
+            dual_gap=gap,
+            kkt_violation=problem.violation(beta, fitted, tau),
+            n_iter=len(self.paths_[k]),
+            seconds=0.0,
+            solver="path",
+        )
+
+    def _as_machine(self, machine: KernelMachine, tau: float) -> None:
+        """Fill an estimator of one level with the solution there."""
+        results = [self._certificate(k, tau) for k in range(len(self.paths_))]
+        machine._centre = self._centre
+        if not self._precomputed:
+            machine._kernel = self._kernel
+        machine.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            machine.feature_names_in_ = self.feature_names_in_
+        machine._keep(self._data, results)
+
+    def _shared_parameters(self) -> dict[str, Any]:
+        names = ("kernel", "degree", "gamma", "coef0", "tol", "C", "fit_intercept", "cache_size")
+        return {name: getattr(self, name) for name in names}
+
+    # ---- prediction ----
+
+    def _rows_to_predict(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(
+            self,
+            X,
+            reset=False,
+            accept_sparse=False if self._precomputed else "csr",
+            dtype=np.float64,
+            order="C",
+        )
+
+    def _values(self, X: Any, path: int, taus: Array) -> Array:
+        """f(x) + b for every row of checked X and level, shape (n, n_levels)."""
+        values = np.empty((X.shape[0], len(taus)))
+        n_rows = max(len(self._data), X.shape[1])
+        for levels in _slices(len(taus), 8 * n_rows):
+            beta, offsets = self._solutions(path, taus[levels])
+            values[:, levels] = self._applied(X, beta) + offsets
+        return values
+
+    def _applied(self, X: Any, beta: Array) -> Array:
+        """f(x) for columns of β."""
+        if self._precomputed:
+            return np.asarray(X[:, self._data.rows] @ beta)
+        if self.kernel == "linear":
+            return np.asarray(X @ self._weights(beta))
+        used = np.flatnonzero(beta.any(axis=1))
+        out = np.zeros((X.shape[0], beta.shape[1]))
+        if len(used) == 0:
+            return out
+        points = self._points(self._data.X[used])
+        for part in _slices(X.shape[0], 8 * max(len(used), X.shape[1])):
+            out[part] = self._kernel.between(self._points(X[part]), points) @ beta[used]
+        return out
+
+    def _levels(self, path: int) -> Array:
+        """The kinks, or so many of them that probabilities have three digits."""
+        taus = np.unique(np.r_[0.0, self.paths_[path].chain.tau, 1.0])
+        if len(taus) <= MOST_LEVELS:
+            return taus
+        chosen = np.unique(np.linspace(0, len(taus) - 1, MOST_LEVELS // 2).astype(np.intp))
+        return np.unique(np.r_[taus[chosen], np.linspace(0.0, 1.0, MOST_LEVELS // 2)])
+
+
+def _slices(count: int, bytes_each: int) -> Iterator[slice]:
+    """Parts of a range whose memory stays bounded."""
+    step = max(1, CHUNK_BYTES // bytes_each)
+    for start in range(0, count, step):
+        yield slice(start, min(start + step, count))
+
+
+def check_level(tau: Any) -> float:
+    """One level in [0, 1]; a ValueError that names it otherwise."""
+    if not (is_real(tau) and 0 <= tau <= 1):
+        raise refuse("tau", "a number in [0, 1]", tau)
+    return float(tau)
+
+
+def check_levels(tau: Any) -> Array:
+    """Levels in [0, 1] as an array; a ValueError that names the first that is not."""
+    if np.ndim(tau) == 0:
+        return np.array([check_level(tau)])
+    if np.ndim(tau) > 1 or np.size(tau) == 0:
+        raise refuse("tau", "a number in [0, 1] or a list of them", tau)
+    return np.array([check_level(value) for value in tau])
+
+
+class TauPathSVC(ClassifierMixin, PathMachine):
+    """Support vector classification at every cost level τ, from one fit.
+
+    Fits the path of :class:`TauSVC` from τ = 0 to τ = 1: the dual solution is piecewise linear
+    in τ, and all its kinks are found. Afterwards any cost ratio can be asked for, at the price
+    of a prediction: ``predict(X, tau=0.2)``. The level at which the decision of a point flips
+    estimates the probability of the positive class, so ``predict_proba`` needs no further
+    calibration data.
+
+    ::
+
+        primal   min_{f, b}  ½‖f‖² + Σᵢ cᵢ(τ) max(0, 1 − yᵢ(f(xᵢ) + b))
+                 yᵢ = ±1,  cᵢ = 2(1 − τ)·C·wᵢ for yᵢ = 1,  2τ·C·wᵢ for yᵢ = −1
+        dual     max_β  yᵀβ − ½βᵀKβ      [Σβᵢ = 0 with a free intercept],  0 ≤ yᵢβᵢ ≤ cᵢ(τ)
+        link     f = Σᵢ βᵢ k(xᵢ, ·)
+        gap      (primal − dual) / max(|primal|, |dual|), at every τ
+
+    Parameters
+    ----------
+    kernel : {"linear", "poly", "rbf", "laplacian", "sigmoid", "precomputed"} or callable
+        As in :class:`SVR`. ``linear`` goes through the features, dense or CSR.
+    degree, gamma, coef0
+        As in :class:`SVR`.
+    tol : float
+        The relative duality gap that the checks on the way must meet.
+    C : float
+        Cost of a unit of loss. The λ of a risk averaged over n rows is C = 1/(λn).
+    fit_intercept : bool
+        Whether there is an offset b.
+    penalise_intercept : bool
+        With False b is free, as everywhere else in this package; with True it is the weight of
+        a constant feature 1 and part of ‖f‖², as in the paper and in LIBLINEAR's ``-B 1``.
+    cache_size : float
+        Megabytes for kernel values while fitting.
+    memory_limit : float
+        Megabytes for the path that is kept. Where it would outgrow them only some of the kinks
+        are kept; between them the solution is interpolated, which keeps it feasible, and a
+        warning tells the gap.
+    verbose : bool
+        Log every check to the logger "tausvm", on stderr unless logging is set up.
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+    taus_ : array
+        The kinks, ascending, with 0 and 1; a list of arrays for several classes.
+    n_kinks_ : int or array (n_classes,)
+    paths_ : list of TauPath
+        One for two classes, else one a class.
+    result_ : PathResult
+        Kinks, checks on the way and their gaps, seconds; a list for several classes.
+    dual_gap_ : float or array
+        The largest relative duality gap among the checks.
+    n_iter_ : int
+        Kinks of all paths together.
+    n_features_in_, feature_names_in_
+        As in :class:`SVR`.
+
+    Notes
+    -----
+    ``coef_`` exists at a level only: ``coef(tau)``, ``intercept(tau)``, ``dual_coef(tau)``,
+    ``sets(tau)`` and ``certificate(tau)`` give what :class:`TauSVC` has as attributes.
+
+    At τ = 0 a false alarm costs nothing and ``predict`` answers with the positive class
+    everywhere, at τ = 1 with the negative one.
+
+    References
+    ----------
+    J. Yu, S. V. N. Vishwanathan and J. Zhang, "The Entire Quantile Path of a Risk-Agnostic
+    SVM Classifier" (2009).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tausvm import TauPathSVC
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 1))
+    >>> y = rng.uniform(size=200) < 1 / (1 + np.exp(-2 * X[:, 0]))
+    >>> model = TauPathSVC(kernel="linear").fit(X, y)
+    >>> [int(model.predict(X, tau=tau).sum()) for tau in (0.0, 0.3, 0.5, 0.7, 1.0)]
+    [200, 135, 91, 59, 0]
+    >>> model.predict_proba([[-1.0], [1.0]])[:, 1].round(1)
+    array([0.2, 0.8])
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Callable[..., Array] = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-6,
+        C: float = 1.0,
+        fit_intercept: bool = True,
+        penalise_intercept: bool = False,
+        cache_size: float = 2000,
+        memory_limit: float = 1000,
+        verbose: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.penalise_intercept = penalise_intercept
+        self.cache_size = cache_size
+        self.memory_limit = memory_limit
+        self.verbose = verbose
+
+    @property
+    def _single_level(self) -> bool:
+        return len(self.classes_) == 2
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Find the path of the training data.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Features; the Gram matrix (n_samples, n_samples) for ``kernel="precomputed"``.
+        y : array of shape (n_samples,)
+            Labels of two classes or more, of any type.
+        sample_weight : array of shape (n_samples,) or None
+            A weight of k is the same as k copies of the row; rows of weight 0 are left out.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        data = self._training_set(X, y, sample_weight)
+        check_classification_targets(data.y)
+        self.classes_ = np.unique(data.y)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y must hold at least two classes, got one class only: {self.classes_[0]!r}"
+            )
+        data, group = self._distinct(data)
+        products = self._products(data)
+        positives = self.classes_[1:] if self._single_level else self.classes_
+        problems = []
+        for label in positives:
+            signs = np.where(data.y == label, 1.0, -1.0)
+            box = MovingBox.hinge(signs, self.C * data.weight)
+            problems.append(PathProblem(products, signs, box, self._free_offset))
+        self._fit_paths(data, group, problems)
+        return self
+
+    def decision_function(self, X: Any, tau: Any = 0.5) -> Array:
+        """f(x) + b at one level or several, positive on the side of the positive class.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Kernel values with the training rows, (n_samples, n_training), for
+            ``kernel="precomputed"``.
+        tau : float or array (n_levels,)
+            In [0, 1].
+
+        Returns
+        -------
+        array of shape (n_samples,), or (n_samples, n_classes) for more than two classes; for an
+        array of levels (n_samples, n_levels), or (n_samples, n_levels, n_classes)
+        """
+        taus = check_levels(tau)
+        X = self._rows_to_predict(X)
+        values = np.stack([self._values(X, k, taus) for k in range(len(self.paths_))], axis=2)
+        if np.ndim(tau) == 0:
+            values = values[:, 0]
+        return values[..., 0] if self._single_level else values
+
+    def predict(self, X: Any, tau: Any = 0.5) -> NDArray[Any]:
+        """The class of each row of X at one level or several.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            As in :meth:`decision_function`.
+        tau : float or array (n_levels,)
+            In [0, 1].
+
+        Returns
+        -------
+        array of shape (n_samples,), or (n_samples, n_levels) for an array of levels
+        """
+        values = self.decision_function(X, tau)
+        if self._single_level:
+            taus = np.asarray(tau, dtype=np.float64)
+            best = np.where((taus <= 0) | (taus >= 1), taus <= 0, values > 0).astype(np.intp)
+        else:
+            best = values.argmax(axis=-1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes: the share of levels at which a point is positive.
+
+        A decision that flips once gives the level of the flip. One that flips several times
+        gives the total length of its positive levels, so that {x : P(x) > τ} shrinks as τ grows
+        however the single decisions cross. Exact up to 1,000 kinks, else to three digits. For
+        several classes the estimates of all classes are divided by their sum.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            As in :meth:`decision_function`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+        """
+        X = self._rows_to_predict(X)
+        shares = np.column_stack([self._positive_share(X, k) for k in range(len(self.paths_))])
+        if self._single_level:
+            return np.column_stack([1.0 - shares[:, 0], shares[:, 0]])
+        total = shares.sum(axis=1, keepdims=True)
+        equal = np.full_like(shares, 1.0 / shares.shape[1])
+        return np.divide(shares, total, out=equal, where=total > 0)
+
+    def _positive_share(self, X: Any, path: int) -> Array:
+        """The length of {τ : f(x, τ) > 0}; f is linear between levels."""
+        taus = self._levels(path)
+        width = np.diff(taus)
+        share = np.empty(X.shape[0])
+        for part in _slices(X.shape[0], 24 * len(taus)):
+            values = self._values(X[part], path, taus)
+            left, right = values[:, :-1], values[:, 1:]
+            # max(·, 0) of both ends over their absolute sum is the positive part of a segment
+            above = np.maximum(left, 0.0) + np.maximum(right, 0.0)
+            size = np.abs(left) + np.abs(right)
+            positive = np.divide(above, size, out=np.zeros_like(size), where=size > 0)
+            share[part] = positive @ width
+        return np.clip(share, 0.0, 1.0)
+
+    def at(self, tau: float) -> TauSVC:
+        """The classifier of one level as an ordinary, fitted :class:`TauSVC`.
+
+        Copies of a training row stand in it as one support vector. Its ``result_`` is the
+        certificate at this level.
+
+        Parameters
+        ----------
+        tau : float
+            Strictly between 0 and 1.
+        """
+        check_is_fitted(self)
+        if not (is_real(tau) and 0 < tau < 1):
+            raise refuse("tau", "a number strictly between 0 and 1", tau)
+        machine = TauSVC(tau=float(tau), **self._shared_parameters())
+        machine.classes_ = self.classes_
+        self._as_machine(machine, float(tau))
+        return machine
+
+    def for_costs(self, false_positive: float, false_negative: float) -> TauSVC:
+        """The classifier for these costs of a false alarm and of a missed positive.
+
+        Their level is τ = false_positive / (false_positive + false_negative): the positive class
+        is worth predicting where its probability exceeds τ.
+
+        Parameters
+        ----------
+        false_positive, false_negative : float
+            Above 0; only their ratio matters.
+        """
+        check_positive("false_positive", false_positive)
+        check_positive("false_negative", false_negative)
+        return self.at(false_positive / (false_positive + false_negative))
+
+
+class TauPathSVR(RegressorMixin, PathMachine):
+    """Kernel quantile regression at every level τ, from one fit.
+
+    Fits the path of :class:`QuantileSVR` (without its ε) from τ = 0 to τ = 1 and so the whole
+    conditional distribution of y: quantiles at any level, its distribution function, and draws
+    from it.
+
+    ::
+
+        primal   min_{f, b}  ½‖f‖² + Σᵢ cᵢ ℓ(yᵢ − f(xᵢ) − b)            cᵢ = C·wᵢ
+                 ℓ(r) = τr for r ≥ 0, (τ − 1)r for r < 0
+        dual     max_β  yᵀβ − ½βᵀKβ      [Σβᵢ = 0 with a free intercept]
+                 −(1 − τ)cᵢ ≤ βᵢ ≤ τcᵢ
+        link     f = Σᵢ βᵢ k(xᵢ, ·)
+        gap      (primal − dual) / max(|primal|, |dual|), at every τ
+
+    Parameters
+    ----------
+    monotone : bool
+        Whether ``predict`` puts crossing quantiles in order. Levels are fitted one by one and
+        may cross; their rearrangement (sorting along τ at each x) never does, and is never
+        further from the true quantiles.
+    kernel, degree, gamma, coef0, tol, C, fit_intercept, penalise_intercept, cache_size, \
+memory_limit, verbose
+        As in :class:`TauPathSVC`.
+
+    Attributes
+    ----------
+    taus_, n_kinks_, paths_, result_, dual_gap_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`TauPathSVC`.
+
+    Notes
+    -----
+    ``coef_`` exists at a level only: ``coef(tau)``, ``intercept(tau)``, ``dual_coef(tau)``,
+    ``sets(tau)`` and ``certificate(tau)`` give what :class:`QuantileSVR` has as attributes.
+
+    The levels 0 and 1 can be asked for: they are the limits of the path. With a free intercept
+    f vanishes there, so that the ends are the smallest and the largest target for every x.
+
+    References
+    ----------
+    J. Yu, S. V. N. Vishwanathan and J. Zhang, "The Entire Quantile Path of a Risk-Agnostic
+    SVM Classifier" (2009), section 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tausvm import TauPathSVR
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(200, 1))
+    >>> y = X.ravel() + rng.normal(size=200)
+    >>> model = TauPathSVR().fit(X, y)
+    >>> (y[:, None] <= model.predict(X, tau=[0.1, 0.5, 0.9])).mean(axis=0).round(1)
+    array([0.1, 0.5, 0.9])
+    >>> float(model.sample([[0.5]], 1000, random_state=0).mean().round(1))
+    0.4
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Callable[..., Array] = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-6,
+        C: float = 1.0,
+        fit_intercept: bool = True,
+        penalise_intercept: bool = False,
+        monotone: bool = False,
+        cache_size: float = 2000,
+        memory_limit: float = 1000,
+        verbose: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.penalise_intercept = penalise_intercept
+        self.monotone = monotone
+        self.cache_size = cache_size
+        self.memory_limit = memory_limit
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_flag("monotone", self.monotone)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Find the path of the training data.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Features; the Gram matrix (n_samples, n_samples) for ``kernel="precomputed"``.
+        y : array of shape (n_samples,)
+            Targets.
+        sample_weight : array of shape (n_samples,) or None
+            A weight of k is the same as k copies of the row; rows of weight 0 are left out.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        data = self._training_set(X, y, sample_weight, y_numeric=True)
+        data, group = self._distinct(data)
+        targets = np.ascontiguousarray(data.y, dtype=np.float64)
+        box = MovingBox.pinball(self.C * data.weight)
+        problem = PathProblem(self._products(data), targets, box, self._free_offset)
+        self._fit_paths(data, group, [problem])
+        return self
+
+    def predict(self, X: Any, tau: Any = 0.5) -> Array:
+        """The quantiles of y at the rows of X.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Kernel values with the training rows, (n_samples, n_training), for
+            ``kernel="precomputed"``.
+        tau : float or array (n_levels,)
+            In [0, 1].
+
+        Returns
+        -------
+        array of shape (n_samples,), or (n_samples, n_levels) for an array of levels
+        """
+        taus = check_levels(tau)
+        X = self._rows_to_predict(X)
+        if self.monotone:
+            values = self._rearranged_at(X, np.tile(taus, (X.shape[0], 1)))
+        else:
+            values = self._values(X, 0, taus)
+        return values[:, 0] if np.ndim(tau) == 0 else values
+
+    def ppf(self, X: Any, tau: Any) -> Array:
+        """The inverse of the distribution function: quantiles in order at each x.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        tau : float or array (n_levels,)
+            In [0, 1].
+
+        Returns
+        -------
+        array of shape (n_samples,), or (n_samples, n_levels) for an array of levels
+        """
+        taus = check_levels(tau)
+        X = self._rows_to_predict(X)
+        values = self._rearranged_at(X, np.tile(taus, (X.shape[0], 1)))
+        return values[:, 0] if np.ndim(tau) == 0 else values
+
+    def cdf(self, X: Any, y: Any) -> Array:
+        """P(Y ≤ y | x): the share of levels whose quantile at x is at most y.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : float or array (n_samples,)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
+        X = self._rows_to_predict(X)
+        targets = np.broadcast_to(np.asarray(y, dtype=np.float64), (X.shape[0],))
+        out = np.empty(X.shape[0])
+        for part, taus, values in self._rearranged(X):
+            rows = zip(values, targets[part], strict=True)
+            out[part] = [np.interp(target, row, taus) for row, target in rows]
+            out[part] = np.where(targets[part] < values[:, 0], 0.0, out[part])
+        return out
+
+    def sample(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
+        """Draws from the conditional distribution at each row of X.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_rows, n_features)
+        n_samples : int
+            Draws a row.
+        random_state : int, RandomState or None
+
+        Returns
+        -------
+        array of shape (n_rows, n_samples)
+        """
+        X = self._rows_to_predict(X)
+        levels = check_random_state(random_state).uniform(size=(X.shape[0], n_samples))
+        return self._rearranged_at(X, levels)
+
+    def _rearranged(self, X: Any) -> Iterator[tuple[slice, Array, Array]]:
+        """Quantiles on even levels, in order at each x."""
+        taus = np.linspace(0.0, 1.0, MOST_LEVELS + 1)
+        for part in _slices(X.shape[0], 16 * len(taus)):
+            yield part, taus, np.sort(self._values(X[part], 0, taus), axis=1)
+
+    def _rearranged_at(self, X: Any, levels: Array) -> Array:
+        """The rearranged quantiles at the levels of each row."""
+        out = np.empty(levels.shape)
+        for part, taus, values in self._rearranged(X):
+            for row, wanted, quantiles in zip(out[part], levels[part], values, strict=True):
+                row[:] = np.interp(wanted, taus, quantiles)
+        return out
+
+    def at(self, tau: float) -> QuantileSVR:
+        """The machine of one level as an ordinary, fitted :class:`QuantileSVR`.
+
+        Copies of a training row stand in it as one support vector. Its ``result_`` is the
+        certificate at this level.
+
+        Parameters
+        ----------
+        tau : float
+            Strictly between 0 and 1.
+        """
+        check_is_fitted(self)
+        if not (is_real(tau) and 0 < tau < 1):
+            raise refuse("tau", "a number strictly between 0 and 1", tau)
+        machine = QuantileSVR(tau=float(tau), **self._shared_parameters())
+        machine._range = None
+        self._as_machine(machine, float(tau))
+        return machine

@@ -1,0 +1,137 @@
+"""A solution path as it is kept: what changes at each kink, and how β is recovered from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .moving_box import MovingBox
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+#: changes between two full copies of the sets
+STRIDE = 1024
+
+
+@dataclass
+class Chain:
+    """Records along one direction of τ, the first of them the start.
+
+    Attributes
+    ----------
+    tau, offset : arrays (n_records,)
+    index : int32 array (n_records,)
+        The point whose set changed, −1 where none did.
+    status : int8 array (n_records,)
+        Its new set: −1 at its lower bound, 0 free, 1 at its upper bound.
+    begin : int64 array (n_records + 1,)
+        Where the free points of a record stand in ``members`` and ``values``.
+    members : int32 array
+    values : array
+        The β of the free points.
+    """
+
+    tau: Array
+    offset: Array
+    index: NDArray[np.int32]
+    status: NDArray[np.int8]
+    begin: NDArray[np.int64]
+    members: NDArray[np.int32]
+    values: Array
+
+
+class TauPath:
+    """β(τ), exact at every record and on the straight line between two of them.
+
+    Memory: 12 bytes for every free point of a record, 29 bytes for every record, and a copy of
+    the sets (n bytes) for every 1,024 changes.
+
+    Parameters
+    ----------
+    box : MovingBox
+    start : int8 array (n,)
+        The sets at the first record.
+    chain : Chain
+        Records in ascending τ; a change leads from the record before to this one.
+    middle : int
+        Up to this record the sets between two records are those of the second, from it on
+        those of the first.
+    """
+
+    def __init__(
+        self, box: MovingBox, start: NDArray[np.int8], chain: Chain, middle: int = 0
+    ) -> None:
+        self.box = box
+        self.chain = chain
+        self.middle = middle
+        changes = np.flatnonzero(chain.index >= 0)
+        self._at = changes
+        self._index = chain.index[changes]
+        self._status = chain.status[changes]
+        copies = [start]
+        for begin in range(0, len(changes) - STRIDE + 1, STRIDE):
+            copy = copies[-1].copy()
+            copy[self._index[begin : begin + STRIDE]] = self._status[begin : begin + STRIDE]
+            copies.append(copy)
+        self._copies = copies
+
+    def __len__(self) -> int:
+        return len(self.chain.tau)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the records and the copies of the sets."""
+        chain = self.chain
+        arrays: list[NDArray[Any]] = [
+            chain.tau,
+            chain.offset,
+            chain.index,
+            chain.status,
+            chain.begin,
+        ]
+        arrays += [chain.begin, chain.members, chain.values, self._at, self._index, self._status]
+        return sum(array.nbytes for array in [*arrays, *self._copies])
+
+    def status(self, record: int) -> NDArray[np.int8]:
+        """The sets at a record: −1 lower bound, 0 free, 1 upper bound."""
+        count = int(np.searchsorted(self._at, record, side="right"))
+        base = count // STRIDE
+        status = self._copies[base].copy()
+        part = slice(base * STRIDE, count)
+        status[self._index[part]] = self._status[part]
+        return status
+
+    def _at_record(self, record: int) -> Array:
+        chain = self.chain
+        beta = self.box.bounds(self.status(record), float(chain.tau[record]))
+        part = slice(chain.begin[record], chain.begin[record + 1])
+        beta[chain.members[part]] = chain.values[part]
+        return beta
+
+    def _locate(self, tau: float) -> tuple[int, float]:
+        """The record before τ, and how far τ is from it to the next, in [0, 1]."""
+        taus = self.chain.tau
+        record = int(np.searchsorted(taus, tau, side="right")) - 1
+        record = min(max(record, 0), len(taus) - 2)
+        width = taus[record + 1] - taus[record]
+        return record, float((tau - taus[record]) / width) if width > 0 else 0.0
+
+    def solution(self, tau: float) -> tuple[Array, float]:
+        """β and the offset at τ, in O(n)."""
+        record, part = self._locate(tau)
+        offset = self.chain.offset
+        beta = self._at_record(record)
+        if part > 0:
+            beta *= 1.0 - part
+            beta += part * self._at_record(record + 1)
+        b = (1.0 - part) * offset[record] + part * offset[record + 1]
+        return beta, float(b)
+
+    def sets(self, tau: float) -> NDArray[np.int8]:
+        """Where β is at τ: −1 at its lower bound, 0 free, 1 at its upper bound."""
+        record, _ = self._locate(tau)
+        return self.status(record if record >= self.middle else record + 1)

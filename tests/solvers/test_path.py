@@ -1,0 +1,164 @@
+"""The path: certified and equal to independent optima at any τ, on problems full of ties."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tausvm.kernels import PrecomputedGram
+from tausvm.kernels.products import LinearProducts
+from tausvm.losses import Hinge, Pinball
+from tausvm.solvers import Problem
+from tausvm.solvers.moving_box import MovingBox
+from tausvm.solvers.path import PathProblem, follow_path
+from tausvm.solvers.result import Status, relative_gap
+
+from ..reference.objective import dual_objective, primal_objective
+from ..reference.qp import reference_optimum
+from .path_cases import path_case
+
+
+def gap_at(case, path, tau):
+    """The relative gap at τ by the plain formulas of the reference, after feasibility."""
+    beta, b = path.solution(tau)
+    lower, upper = case.box.lower(tau), case.box.upper(tau)
+    rounding = 1e-14 * case.cost
+    assert (beta >= lower - rounding).all()
+    assert (beta <= upper + rounding).all()
+    if case.intercept == "free":
+        assert abs(beta.sum()) <= 1e-9 * np.abs(beta).sum()
+    costs = case.costs(tau)
+    primal = primal_objective(case.K, case.y, costs, beta, b)
+    return relative_gap(primal, dual_objective(case.K, case.y, costs, beta)), primal
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_gap_at_random_levels(seed):
+    case = path_case(seed)
+    result = follow_path(case.problem)
+    assert result.status is Status.SOLVED
+    for tau in np.random.default_rng(seed).uniform(size=10):
+        assert gap_at(case, result.path, tau)[0] <= 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100))
+def test_gap_at_a_thousand_levels(seed):
+    case = path_case(seed)
+    path = follow_path(case.problem).path
+    for tau in np.random.default_rng(seed).uniform(size=1000):
+        assert gap_at(case, path, tau)[0] <= 1e-6
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_optimum_is_clarabels(seed):
+    case = path_case(1000 + seed)
+    path = follow_path(case.problem).path
+    for tau in (0.07, 0.5, 0.81):
+        optimum = reference_optimum(case.K, case.y, case.costs(tau), case.intercept == "free")
+        _, primal = gap_at(case, path, tau)
+        floor = 1e-6 * case.cost.sum() * np.abs(case.y).max()
+        assert abs(primal - optimum.upper) <= 2e-6 * max(optimum.upper, floor)
+
+
+@given(tau=st.floats(0.001, 0.999), seed=st.integers(0, 2**16))
+def test_boxes_are_those_of_the_losses(tau, seed):
+    rng = np.random.default_rng(seed)
+    y, cost = rng.choice([-1.0, 1.0], size=7), rng.uniform(size=7)
+    for box, loss in ((MovingBox.hinge(y, cost), Hinge), (MovingBox.pinball(cost), Pinball)):
+        terms = loss(tau).dual_terms(y, cost)
+        np.testing.assert_allclose(box.lower(tau), terms.lower, atol=1e-15)
+        np.testing.assert_allclose(box.upper(tau), terms.upper, atol=1e-15)
+        for way in (-1, 1):
+            moved = box.from_(0.5, way)
+            np.testing.assert_allclose(moved.upper(way * (tau - 0.5)), terms.upper, atol=1e-15)
+        np.testing.assert_allclose(box.shrunk(tau).lower(0.5), 0.5 * terms.lower, atol=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_objectives_are_those_of_the_dual_problem(seed):
+    case = path_case(2000 + seed)
+    tau, problem = 0.3, case.problem
+    beta, b = follow_path(problem).path.solution(tau)
+    loss = Hinge(tau) if case.loss == "hinge" else Pinball(tau)
+    terms = loss.dual_terms(case.y, case.cost)
+    posed = Problem(PrecomputedGram(case.K), case.y, terms, case.intercept == "free")
+    fitted = case.K @ beta
+    primal, dual = problem.objectives(beta, fitted, b, tau)
+    assert primal == pytest.approx(posed.primal_value(beta, fitted, b), rel=1e-9, abs=1e-12)
+    assert dual == pytest.approx(posed.dual_value(beta, fitted), rel=1e-9, abs=1e-12)
+    assert problem.violation(beta, fitted, tau) <= 1e-6
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_sets_tell_the_residuals_signs(seed):
+    case = path_case(3000 + seed)
+    path = follow_path(case.problem).path
+    for tau in np.random.default_rng(seed).uniform(size=10):
+        beta, b = path.solution(tau)
+        residual = case.y - case.K @ beta - b
+        sets = path.sets(tau)
+        rounding = 1e-6 * np.abs(case.y).max()
+        assert (residual[sets > 0] >= -rounding).all()
+        assert (residual[sets < 0] <= rounding).all()
+        assert (np.abs(residual[sets == 0]) <= rounding).all()
+
+
+def test_mirror_image():
+    """Labels −y at 1 − τ are the same problem."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = np.where(X[:, 0] + rng.normal(size=60) > 0, 1.0, -1.0)
+    cost = np.ones(60)
+    solutions = [
+        follow_path(PathProblem(LinearProducts(X), s * y, MovingBox.hinge(s * y, cost), True)).path
+        for s in (1, -1)
+    ]
+    for tau in (0.1, 0.43, 0.8):
+        (beta, b), (mirrored, c) = solutions[0].solution(tau), solutions[1].solution(1 - tau)
+        np.testing.assert_allclose(X.T @ beta, -X.T @ mirrored, atol=1e-6)
+        assert b == pytest.approx(-c, abs=1e-6)
+
+
+def test_pieces_are_straight():
+    """Between two kinks β is on the straight line, and the sets are constant."""
+    case = path_case(5)
+    path = follow_path(case.problem).path
+    taus = np.unique(path.chain.tau)
+    wide = np.flatnonzero(np.diff(taus) > 1e-3)
+    assert len(wide) > 3
+    for k in wide:
+        left, middle, right = (taus[k] + s * (taus[k + 1] - taus[k]) for s in (0.2, 0.5, 0.8))
+        ends = 0.5 * (path.solution(left)[0] + path.solution(right)[0])
+        np.testing.assert_allclose(path.solution(middle)[0], ends, atol=1e-12 * case.cost.max())
+        np.testing.assert_array_equal(path.sets(left), path.sets(right))
+
+
+def test_sparse_rows_give_the_same_path():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(80, 6)) * (rng.uniform(size=(80, 6)) < 0.4)
+    y = np.where(X.sum(axis=1) + rng.normal(size=80) > 0, 1.0, -1.0)
+    box = MovingBox.hinge(y, np.ones(80))
+    dense, sparse = (
+        follow_path(PathProblem(LinearProducts(form, 1.0), y, box, False)).path
+        for form in (X, sp.csr_matrix(X))
+    )
+    for tau in (0.2, 0.5, 0.9):
+        np.testing.assert_allclose(dense.solution(tau)[0], sparse.solution(tau)[0], atol=1e-7)
+
+
+def test_memory_grows_with_changes_not_with_rows():
+    rng = np.random.default_rng(2)
+    sizes = []
+    for n in (200, 800):
+        X = rng.normal(size=(n, 2))
+        y = np.where(X[:, 0] + rng.normal(size=n) > 0, 1.0, -1.0)
+        box = MovingBox.hinge(y, np.full(n, 1.0 / n))
+        path = follow_path(PathProblem(LinearProducts(X, 1.0), y, box, False)).path
+        # at most three free points in two dimensions and a constant: 12 bytes each
+        assert path.nbytes <= len(path) * (12 * 3 + 48) + (len(path) // 1024 + 2) * n
+        sizes.append(path.nbytes / len(path))
+    assert sizes[1] < 1.2 * sizes[0]
