@@ -161,9 +161,9 @@ class PathMachine(KernelMachine):
         if self.kernel != "linear":
             raise AttributeError(f"coef exists for kernel='linear' only, not {self.kernel!r}")
         beta = np.vstack([path.solution(check_level(tau))[0] for path in self.paths_])
-        return np.asarray(self._weights(beta.T).T)
+        return np.asarray(self._feature_weights(beta.T).T)
 
-    def _weights(self, beta: Array) -> Array:
+    def _feature_weights(self, beta: Array) -> Array:
         products = self._problems[0].products
         assert isinstance(products, LinearProducts)
         return products.weights(beta)
@@ -248,7 +248,7 @@ class PathMachine(KernelMachine):
         if self._precomputed:
             return np.asarray(X[:, self._data.rows] @ beta)
         if self.kernel == "linear":
-            return np.asarray(X @ self._weights(beta))
+            return np.asarray(X @ self._feature_weights(beta))
         used = np.flatnonzero(beta.any(axis=1))
         out = np.zeros((X.shape[0], beta.shape[1]))
         if len(used) == 0:
