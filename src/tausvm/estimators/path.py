@@ -163,6 +163,10 @@ class PathMachine(KernelMachine):
         beta = np.vstack([path.solution(check_level(tau))[0] for path in self.paths_])
         return np.asarray(self._feature_weights(beta.T).T)
 
+    @property
+    def coef_(self) -> Array:
+        raise AttributeError("a path has coefficients at a level only: coef(tau)")
+
     def _feature_weights(self, beta: Array) -> Array:
         products = self._problems[0].products
         assert isinstance(products, LinearProducts)
