@@ -2,6 +2,7 @@
 
 from .classification import TauSVC
 from .joint import JointExpectileSVR, JointQuantileSVR, JointSVR
+from .linear import LinearExpectileSVR, LinearQuantileSVR, LinearSVR
 from .path import TauPathSVC, TauPathSVR
 from .regression import SVR, ExpectileSVR, QuantileSVR
 
@@ -11,6 +12,9 @@ __all__ = [
     "JointExpectileSVR",
     "JointQuantileSVR",
     "JointSVR",
+    "LinearExpectileSVR",
+    "LinearQuantileSVR",
+    "LinearSVR",
     "QuantileSVR",
     "TauPathSVC",
     "TauPathSVR",

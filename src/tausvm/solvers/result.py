@@ -67,11 +67,17 @@ class SolverOptions:
     neighbours : int
         How many nearest points WSS 2 considers.
     shrinking : bool
-        For ``smo`` with offset: leave settled variables out until the final check.
+        For ``smo`` with offset and ``dual_cd``: leave settled variables out until the final
+        check.
     block_size : int or None
         The fewest variables per block in ``block``; None chooses by the number of samples.
     callback : callable or None
         Called with a :class:`Progress` at every gap check; a true result stops the solve.
+    seed : int
+        Of the random order in ``dual_cd``.
+    violation_tol : float or None
+        For ``dual_cd``: stop as well when the sum of the violations has fallen to this share
+        of that in the first pass.
     """
 
     tol: float = 1e-4
@@ -82,6 +88,8 @@ class SolverOptions:
     shrinking: bool = True
     block_size: int | None = None
     callback: Callable[[Progress], object] | None = None
+    seed: int = 0
+    violation_tol: float | None = None
 
     def with_(self, **changes: object) -> SolverOptions:
         """A copy with some fields changed."""

@@ -1,0 +1,391 @@
+# distutils: language = c
+"""Loops of the linear solvers: products with rows of X, passes over the terms, sweeps.
+
+X is dense (C-contiguous) or CSR, in float32 or float64, CSR indices in 32 or 64 bits; sums are
+in float64. ``rows`` names the rows that take part, in order. Every function works on a range of
+them, [begin, end), so that a caller can stop or share out the work between calls.
+
+The terms are a (5, n) table, which may have a column stride of 0: the same term for all.
+"""
+cimport cython
+from libc.math cimport fabs, INFINITY
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+cdef extern from "linear.h" nogil:
+    ctypedef struct Term:
+        double lower
+        double upper
+        double kink
+        double ridge_minus
+        double ridge_plus
+    ctypedef struct Met:
+        double total
+        double largest
+        double gap
+    void prefetch(const void*)
+    double dense_dot_f32(const float*, const double*, long)
+    double dense_dot_f64(const double*, const double*, long)
+    void dense_add_f32(const float*, double, double*, long)
+    void dense_add_f64(const double*, double, double*, long)
+    Term load_term(const double*, long, long, long)
+    double term_response(const Term*, double, double*)
+    double term_value(const Term*, double)
+    double term_conjugate(const Term*, double)
+    double coordinate_step(const Term*, double, double, double, double, Met*, int*)
+    int64_t random_below(uint64_t*, int64_t)
+
+ctypedef fused real:
+    float
+    double
+
+ctypedef fused index:
+    int32_t
+    int64_t
+
+
+# ---- one row ----
+
+cdef inline double dense_dot(const real* x, const double* w, long d) noexcept nogil:
+    if real is float:
+        return dense_dot_f32(x, w, d)
+    else:
+        return dense_dot_f64(x, w, d)
+
+
+cdef inline void dense_add(const real* x, double step, double* w, long d) noexcept nogil:
+    if real is float:
+        dense_add_f32(x, step, w, d)
+    else:
+        dense_add_f64(x, step, w, d)
+
+
+cdef inline double sparse_dot(const real* x, const index* at, long m, const double* w) noexcept nogil:
+    cdef double a = 0, b = 0, c = 0, e = 0
+    cdef long k = 0
+    while k + 4 <= m:
+        a += <double>x[k] * w[at[k]]
+        b += <double>x[k + 1] * w[at[k + 1]]
+        c += <double>x[k + 2] * w[at[k + 2]]
+        e += <double>x[k + 3] * w[at[k + 3]]
+        k += 4
+    while k < m:
+        a += <double>x[k] * w[at[k]]
+        k += 1
+    return (a + b) + (c + e)
+
+
+cdef inline void sparse_add(const real* x, const index* at, long m, double step, double* w) noexcept nogil:
+    cdef long k
+    for k in range(m):
+        w[at[k]] += step * <double>x[k]
+
+
+def has_duplicates(const index[::1] indices, const int64_t[::1] indptr, int64_t[::1] last):
+    """Whether a row names a column twice; ``last`` holds −1 for every column."""
+    cdef int64_t i, k
+    with nogil:
+        for i in range(indptr.shape[0] - 1):
+            for k in range(indptr[i], indptr[i + 1]):
+                if last[indices[k]] == i:
+                    with gil:
+                        return True
+                last[indices[k]] = i
+    return False
+
+
+# ---- products ----
+
+def dense_dots(const real[:, ::1] X, const int64_t[::1] rows, const double[::1] w,
+               double[::1] out, long begin, long end):
+    """out[k] = x_rows[k] · w."""
+    cdef long k, d = X.shape[1]
+    with nogil:
+        for k in range(begin, end):
+            out[k] = dense_dot(&X[rows[k], 0], &w[0], d)
+
+
+def sparse_dots(const real[::1] data, const index[::1] indices, const int64_t[::1] indptr,
+                const int64_t[::1] rows, const double[::1] w, double[::1] out, long begin, long end):
+    """out[k] = x_rows[k] · w."""
+    cdef long k
+    cdef int64_t first
+    with nogil:
+        for k in range(begin, end):
+            first = indptr[rows[k]]
+            out[k] = sparse_dot(&data[0] + first, &indices[0] + first,
+                                indptr[rows[k] + 1] - first, &w[0])
+
+
+def dense_sum(const real[:, ::1] X, const int64_t[::1] rows, const double[::1] weight,
+              double[::1] out, long begin, long end):
+    """out += Σ weight[k] x_rows[k]."""
+    cdef long k, d = X.shape[1]
+    with nogil:
+        for k in range(begin, end):
+            if weight[k] != 0:
+                dense_add(&X[rows[k], 0], weight[k], &out[0], d)
+
+
+def sparse_sum(const real[::1] data, const index[::1] indices, const int64_t[::1] indptr,
+               const int64_t[::1] rows, const double[::1] weight, double[::1] out,
+               long begin, long end):
+    """out += Σ weight[k] x_rows[k]."""
+    cdef long k
+    cdef int64_t first
+    with nogil:
+        for k in range(begin, end):
+            if weight[k] != 0:
+                first = indptr[rows[k]]
+                sparse_add(&data[0] + first, &indices[0] + first, indptr[rows[k] + 1] - first,
+                           weight[k], &out[0])
+
+
+def dense_squares(const real[:, ::1] X, const int64_t[::1] rows, double[::1] out,
+                  long begin, long end):
+    """out[k] = ‖x_rows[k]‖²."""
+    cdef long k, j
+    cdef double total
+    with nogil:
+        for k in range(begin, end):
+            total = 0
+            for j in range(X.shape[1]):
+                total += <double>X[rows[k], j] * <double>X[rows[k], j]
+            out[k] = total
+
+
+def sparse_squares(const real[::1] data, const index[::1] indices, const int64_t[::1] indptr,
+                   const int64_t[::1] rows, double[::1] out, long begin, long end):
+    """out[k] = ‖x_rows[k]‖²."""
+    cdef long k
+    cdef int64_t j
+    cdef double total
+    with nogil:
+        for k in range(begin, end):
+            total = 0
+            for j in range(indptr[rows[k]], indptr[rows[k] + 1]):
+                total += <double>data[j] * <double>data[j]
+            out[k] = total
+
+
+def dense_column_squares(const real[:, ::1] X, const int64_t[::1] rows, const double[::1] weight,
+                         double[::1] out, long begin, long end):
+    """out[j] += Σ weight[k] x_rows[k],j²."""
+    cdef long k, j
+    with nogil:
+        for k in range(begin, end):
+            if weight[k] != 0:
+                for j in range(X.shape[1]):
+                    out[j] += weight[k] * <double>X[rows[k], j] * <double>X[rows[k], j]
+
+
+def sparse_column_squares(const real[::1] data, const index[::1] indices, const int64_t[::1] indptr,
+                          const int64_t[::1] rows, const double[::1] weight, double[::1] out,
+                          long begin, long end):
+    """out[j] += Σ weight[k] x_rows[k],j²."""
+    cdef long k
+    cdef int64_t j
+    with nogil:
+        for k in range(begin, end):
+            if weight[k] != 0:
+                for j in range(indptr[rows[k]], indptr[rows[k] + 1]):
+                    out[indices[j]] += weight[k] * <double>data[j] * <double>data[j]
+
+
+# ---- passes over the terms; g is made g + sigma/2 (b − centre)² where sigma > 0 ----
+
+cdef inline Term smoothed(const double[:, :] terms, long i, double sigma) noexcept nogil:
+    cdef Term t = load_term(&terms[0, 0], terms.strides[0] // 8, terms.strides[1] // 8, i)
+    t.ridge_minus += sigma
+    t.ridge_plus += sigma
+    return t
+
+
+def responses(const double[:, :] terms, const double[::1] residual, double sigma,
+              const double[::1] centre, double[::1] beta, double[::1] slope):
+    """β = argmax (rβ − g(β)) and its derivative; returns the sum of the maxima.
+
+    ``centre`` is read where sigma > 0 only, as in all of these.
+    """
+    cdef long i, n = residual.shape[0]
+    cdef double total = 0, r, s
+    cdef Term t
+    with nogil:
+        for i in range(n):
+            t = smoothed(terms, i, sigma)
+            r = residual[i]
+            if sigma > 0:
+                r += sigma * centre[i]
+                total -= 0.5 * sigma * centre[i] * centre[i]
+            beta[i] = term_response(&t, r, &s)
+            slope[i] = s
+            total += term_conjugate(&t, r)
+    return total
+
+
+def line_slope(const double[:, :] terms, const double[::1] residual, double sigma,
+               const double[::1] centre, const double[::1] change, double at):
+    """Σ βᵢ changeᵢ at the residuals r − at·change, and Σ β′ᵢ changeᵢ²."""
+    cdef long i, n = residual.shape[0]
+    cdef double total = 0, bend = 0, r, s, b
+    cdef Term t
+    with nogil:
+        for i in range(n):
+            t = smoothed(terms, i, sigma)
+            r = residual[i] - at * change[i]
+            if sigma > 0:
+                r += sigma * centre[i]
+            b = term_response(&t, r, &s)
+            total += b * change[i]
+            bend += s * change[i] * change[i]
+    return total, bend
+
+
+def offset_slope(const double[:, :] terms, const double[::1] residual, double sigma,
+                 const double[::1] centre, double at):
+    """Σ βᵢ at the residuals r − at, and Σ β′ᵢ."""
+    cdef long i, n = residual.shape[0]
+    cdef double total = 0, bend = 0, r, s
+    cdef Term t
+    with nogil:
+        for i in range(n):
+            t = smoothed(terms, i, sigma)
+            r = residual[i] - at
+            if sigma > 0:
+                r += sigma * centre[i]
+            total += term_response(&t, r, &s)
+            bend += s
+    return total, bend
+
+
+def conjugates(const double[:, :] terms, const double[::1] residual, double shift):
+    """The sum of the primal losses at the residuals r − shift."""
+    cdef long i, n = residual.shape[0]
+    cdef double total = 0
+    cdef Term t
+    with nogil:
+        for i in range(n):
+            t = smoothed(terms, i, 0)
+            total += term_conjugate(&t, residual[i] - shift)
+    return total
+
+
+def values(const double[:, :] terms, const double[::1] beta):
+    """Σ g(β)."""
+    cdef long i, n = beta.shape[0]
+    cdef double total = 0
+    cdef Term t
+    with nogil:
+        for i in range(n):
+            t = smoothed(terms, i, 0)
+            total += term_value(&t, beta[i])
+    return total
+
+
+def one_sided(const double[:, :] terms, const double[::1] beta, const double[::1] residual):
+    """max (r − g′₊(β)) and min (r − g′₋(β)): what moving a β up or down would gain at most."""
+    cdef long i, n = beta.shape[0]
+    cdef double up = -INFINITY, down = INFINITY, b, r
+    cdef Term t
+    with nogil:
+        for i in range(n):
+            t = smoothed(terms, i, 0)
+            b = beta[i]
+            if b < t.upper:
+                r = residual[i] - (t.kink + t.ridge_plus * b if b >= 0 else t.ridge_minus * b - t.kink)
+                up = max(up, r)
+            if b > t.lower:
+                r = residual[i] - (t.kink + t.ridge_plus * b if b > 0 else t.ridge_minus * b - t.kink)
+                down = min(down, r)
+    return up, down
+
+
+# ---- Algorithm 4 ----
+
+def shuffle(int64_t[::1] order, long count, uint64_t[::1] state):
+    """A random order of order[:count]."""
+    cdef long k
+    cdef int64_t other, held
+    with nogil:
+        for k in range(count - 1, 0, -1):
+            other = random_below(&state[0], k + 1)
+            held = order[k]
+            order[k] = order[other]
+            order[other] = held
+
+
+def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1] y,
+                const double[:, :] terms, const double[::1] squares, double column,
+                double[::1] beta, double[::1] w, double[::1] offset, int64_t[::1] order,
+                long begin, long end, long kept, double threshold, double[::1] met):
+    """Steps 6.2 on order[begin:end]; those that stay are moved to order[kept:].
+
+    ``squares`` are the squared rows with column² added. ``offset`` holds (b, Σβ): predictions
+    are x·w + b with b = offset[0], which a step of β changes by column² times the step.
+    ``met`` gathers (Σ violation, largest, gap). Returns the new ``kept``.
+    """
+    cdef long s, i, d = X.shape[1]
+    cdef double gradient, next_beta, step
+    cdef int settled
+    cdef Term t
+    cdef Met seen
+    seen.total, seen.largest, seen.gap = met[0], met[1], met[2]
+    with nogil:
+        for s in range(begin, end):
+            i = order[s]
+            gradient = dense_dot(&X[rows[i], 0], &w[0], d) + offset[0] - y[i]
+            t = smoothed(terms, i, 0)
+            next_beta = coordinate_step(&t, beta[i], gradient, squares[i], threshold, &seen, &settled)
+            if settled:
+                continue
+            order[kept] = i
+            kept += 1
+            step = next_beta - beta[i]
+            if step != 0:
+                beta[i] = next_beta
+                dense_add(&X[rows[i], 0], step, &w[0], d)
+                offset[0] += column * column * step
+                offset[1] += step
+    met[0], met[1], met[2] = seen.total, seen.largest, seen.gap
+    return kept
+
+
+def sparse_sweep(const real[::1] data, const index[::1] indices, const int64_t[::1] indptr,
+                 const int64_t[::1] rows, const double[::1] y, const double[:, :] terms,
+                 const double[::1] squares, double column, double[::1] beta, double[::1] w,
+                 double[::1] offset, int64_t[::1] order, long begin, long end, long kept,
+                 double threshold, double[::1] met):
+    """As :func:`dense_sweep`."""
+    cdef long s, i, m, last = order.shape[0]
+    cdef int64_t first, following
+    cdef double gradient, next_beta, step
+    cdef int settled
+    cdef Term t
+    cdef Met seen
+    seen.total, seen.largest, seen.gap = met[0], met[1], met[2]
+    with nogil:
+        for s in range(begin, end):
+            i = order[s]
+            if s + 2 < last:  # the order is random: tell the memory what comes
+                following = indptr[rows[order[s + 2]]]
+                prefetch(&data[0] + following)
+                prefetch(&indices[0] + following)
+                prefetch(&y[0] + order[s + 2])
+                prefetch(&beta[0] + order[s + 2])
+                prefetch(&squares[0] + order[s + 2])
+            first = indptr[rows[i]]
+            m = indptr[rows[i] + 1] - first
+            gradient = sparse_dot(&data[0] + first, &indices[0] + first, m, &w[0]) + offset[0] - y[i]
+            t = smoothed(terms, i, 0)
+            next_beta = coordinate_step(&t, beta[i], gradient, squares[i], threshold, &seen, &settled)
+            if settled:
+                continue
+            order[kept] = i
+            kept += 1
+            step = next_beta - beta[i]
+            if step != 0:
+                beta[i] = next_beta
+                sparse_add(&data[0] + first, &indices[0] + first, m, step, &w[0])
+                offset[0] += column * column * step
+                offset[1] += step
+    met[0], met[1], met[2] = seen.total, seen.largest, seen.gap
+    return kept

@@ -1,0 +1,53 @@
+"""Training data of the linear machines: nothing that has the size of X is copied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
+
+from .._core.linear import has_duplicates
+from .data import Matrix, TrainingSet, check_weights
+
+DTYPES = [np.float64, np.float32]
+
+
+def linear_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
+    """Checked data without rows of weight zero; float32 stays float32, CSR stays CSR."""
+    X, y = validate_data(
+        estimator,
+        X,
+        y,
+        accept_sparse="csr",
+        accept_large_sparse=True,
+        dtype=DTYPES,
+        order="C",
+        y_numeric=True,
+        ensure_min_samples=2,
+    )
+    n_given = len(y)
+    weight = check_weights(sample_weight, n_given)
+    rows = np.flatnonzero(weight > 0)
+    if len(rows) < 2:
+        raise ValueError(
+            "sample_weight must be positive for 2 samples at least, got 1 sample of "
+            f"{n_given} with a positive weight"
+        )
+    if len(rows) < n_given:
+        X, y, weight = X[rows], y[rows], weight[rows]
+    y = np.ascontiguousarray(y, dtype=np.float64)
+    return TrainingSet(without_duplicates(X), y, weight, rows, n_given)
+
+
+def without_duplicates(X: Matrix) -> Matrix:
+    """CSR entries given in parts added up; copied only where there are such."""
+    if not sp.issparse(X) or X.has_canonical_format:
+        return X
+    last = np.full(X.shape[1], -1, dtype=np.int64)
+    if not has_duplicates(X.indices, X.indptr.astype(np.int64, copy=False), last):
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X

@@ -1,0 +1,238 @@
+"""What all linear machines share: checks, solves, weights, prediction."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..losses import DualTerms, Loss
+from ..solvers import SolverOptions
+from ..solvers.linear import (
+    SOLVERS,
+    LinearProblem,
+    LinearResult,
+    Rows,
+    shared_terms,
+    solve_linear,
+)
+from .data import TrainingSet
+from .linear_data import DTYPES, linear_training_set
+from .parameters import check_choice, check_flag, check_integer, check_positive, refuse
+from .progress import progress_log, warn_unless_solved
+from .threads import one_blas_thread
+
+Array = NDArray[np.float64]
+
+
+class LinearMachine(RegressorMixin, BaseEstimator):
+    """Base of the linear regressors: a subclass names its losses, one a level."""
+
+    epsilon: float
+    tol: float
+    C: float
+    fit_intercept: bool
+    intercept_scaling: float | None
+    dual: bool | str
+    solver: str
+    time_limit: float | None
+    verbose: bool | int
+    random_state: Any
+    max_iter: int
+
+    @abstractmethod
+    def _losses(self) -> Sequence[Loss]:
+        """One loss a level; a ValueError for a parameter of theirs that cannot be used."""
+
+    def _order(self) -> Sequence[int]:
+        """The levels in the order in which one is a good start for the next."""
+        return [0]
+
+    @property
+    def _single_level(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check_parameters(self) -> None:
+        """A ValueError for the first parameter that cannot be used."""
+        check_positive("tol", self.tol)
+        check_positive("C", self.C)
+        check_flag("fit_intercept", self.fit_intercept)
+        if self.intercept_scaling is not None:
+            check_positive("intercept_scaling", self.intercept_scaling)
+        if not isinstance(self.dual, bool | np.bool_):
+            check_choice("dual", self.dual, ("auto",), "True or False")
+        check_choice("solver", self.solver, SOLVERS)
+        if self.time_limit is not None:
+            check_positive("time_limit", self.time_limit)
+        check_flag("verbose", self.verbose)
+        check_integer("max_iter", self.max_iter, -1)
+
+    @property
+    def _solver(self) -> str:
+        """``solver``, or where that is "auto" what ``dual`` asks for."""
+        if self.solver != "auto" or self.dual == "auto":
+            return self.solver
+        return "dual_cd" if self.dual else "newton"
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to training data.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            In float32 or float64; neither is copied.
+        y : array of shape (n_samples,)
+            Targets.
+        sample_weight : array of shape (n_samples,) or None
+            A weight of k is the same as k copies of the row; rows of weight 0 are left out.
+
+        Returns
+        -------
+        self
+        """
+        losses = self._losses()
+        self._check_parameters()
+        data = linear_training_set(self, X, y, sample_weight)
+        options = self._options()
+        with one_blas_thread():
+            results = self._solve_levels(data, losses, options)
+        self._keep(results)
+        warn_unless_solved(type(self).__name__, results, options, self.time_limit)
+        return self
+
+    def _options(self) -> SolverOptions:
+        seed = 0
+        if self.random_state is not None:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return SolverOptions(tol=self.tol, max_iter=self.max_iter, seed=seed)
+
+    def _solve_levels(
+        self, data: TrainingSet, losses: Sequence[Loss], options: SolverOptions
+    ) -> list[LinearResult]:
+        started = time.perf_counter()
+        rows = Rows(data.X)
+        results: dict[int, LinearResult] = {}
+        last: LinearResult | None = None
+        with progress_log(bool(self.verbose)) as callback:
+            options = options.with_(callback=callback)
+            for k in self._order():
+                if self.time_limit is not None:
+                    left = self.time_limit - (time.perf_counter() - started)
+                    options = options.with_(time_limit=max(left, 0.0))
+                problem = self._problem(rows, data, losses[k], self.C)
+                last = results[k] = solve_linear(problem, self._solver, options, last)
+        return [results[k] for k in range(len(losses))]
+
+    def _problem(self, rows: Rows, data: TrainingSet, loss: Loss, C: float) -> LinearProblem:
+        """The problem of one level at one C."""
+        free = bool(self.fit_intercept) and self.intercept_scaling is None
+        column = 0.0
+        if self.fit_intercept and self.intercept_scaling is not None:
+            column = float(self.intercept_scaling)
+        return LinearProblem(rows, data.y, _terms(loss, data, C), free, column)
+
+    def _keep(self, results: Sequence[LinearResult]) -> None:
+        """Set the fitted attributes."""
+        coef = np.vstack([result.coef for result in results])
+        self.intercept_ = np.array([result.intercept for result in results])
+        gaps = [result.dual_gap for result in results]
+        # a fit that is optimal at its start counts as one iteration
+        iterations = [max(result.n_iter, 1) for result in results]
+        self.result_: LinearResult | list[LinearResult]
+        self.dual_gap_: float | Array
+        self.n_iter_: int | NDArray[np.int64]
+        if self._single_level:
+            self.coef_ = coef[0]
+            self.result_, self.dual_gap_, self.n_iter_ = results[0], gaps[0], iterations[0]
+        else:
+            self.coef_ = coef
+            self.result_ = list(results)
+            self.dual_gap_, self.n_iter_ = np.array(gaps), np.array(iterations)
+
+    def predict(self, X: Any) -> Array:
+        """Predict at the rows of X.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,), or (n_samples, n_levels) for a list of levels
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=DTYPES, order="C")
+        rows = Rows(X)
+        levels = [rows.dot(coef) for coef in np.atleast_2d(self.coef_)]
+        values: Array = np.stack(levels, axis=1) + self.intercept_
+        return values[:, 0] if self._single_level else values
+
+
+class LinearLevelMachine(LinearMachine):
+    """Base of the linear regressors with a level τ, or a list of them."""
+
+    tau: float | Sequence[float]
+    #: the loss of a level: a function of τ and ε
+    _loss: Any
+
+    def __init__(
+        self,
+        *,
+        tau: float | Sequence[float] = 0.5,
+        epsilon: float = 0.0,
+        tol: float = 1e-4,
+        C: float = 1.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        dual: bool | str = "auto",
+        solver: str = "auto",
+        time_limit: float | None = None,
+        verbose: bool | int = 0,
+        random_state: Any = None,
+        max_iter: int = 1000,
+    ) -> None:
+        self.tau = tau
+        self.epsilon = epsilon
+        self.tol = tol
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.dual = dual
+        self.solver = solver
+        self.time_limit = time_limit
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
+
+    @property
+    def _single_level(self) -> bool:
+        return np.ndim(self.tau) == 0
+
+    def _losses(self) -> list[Loss]:
+        if np.ndim(self.tau) > 1 or np.size(self.tau) == 0:
+            raise refuse("tau", "a number in (0, 1) or a list of them", self.tau)
+        taus: Any = [self.tau] if self._single_level else self.tau
+        return [type(self)._loss(tau, self.epsilon) for tau in taus]
+
+    def _order(self) -> list[int]:
+        return [int(k) for k in np.argsort(np.atleast_1d(self.tau), kind="stable")]
+
+
+def _terms(loss: Loss, data: TrainingSet, C: float) -> DualTerms:
+    """The terms of all samples; equal weights share one column of the table."""
+    weight = data.weight
+    if weight[0] == weight.min() == weight.max():
+        return shared_terms(loss.dual_terms(data.y[:1], C * weight[:1]), len(data.y))
+    return loss.dual_terms(data.y, C * weight)

@@ -1,0 +1,199 @@
+"""Dual coordinate descent with shrinking (Ho and Lin, Algorithm 4), for every loss.
+
+A step sets one βᵢ to its best value, all else fixed, at the price of two passes over a row:
+one for xᵢᵀw, one for w ← w + Δβᵢ xᵢ. The loss enters by its five numbers alone.
+
+A free offset means Σβ = 0, which single steps cannot keep. The method of multipliers does: the
+dual gets the penalty (s²/2)(Σβ)² with s² the mean squared row, which is a constant column s
+beside X, and after every pass the multiplier, b, moves on by s²Σβ.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._core import linear as core
+from ..onedim import project_onto_sum
+from ..result import SolverOptions, Status
+from .monitor import LinearResult, Monitor, Point
+from .problem import LinearProblem
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+#: passes from one gap check to the next at most, as a share of those done
+CHECK_SHARE = 0.25
+
+
+def solve_dual_cd(
+    problem: LinearProblem, options: SolverOptions, start: Point | None = None
+) -> LinearResult:
+    """Solve by coordinate descent in the dual.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+    options : SolverOptions
+        ``max_iter`` bounds the passes.
+    start : Point or None
+        A feasible β to start from.
+    """
+    monitor = Monitor(problem, options, "dual_cd")
+    point, _ = descend(problem, options, monitor, None if start is None else start.beta)
+    return monitor.result(point)
+
+
+def descend(
+    problem: LinearProblem, options: SolverOptions, monitor: Monitor, start: Array | None
+) -> tuple[Point, Array]:
+    """Algorithm 4 until the monitor says stop; the last point checked and its Xw."""
+    sweeps = Sweeps(problem, options, start)
+    point, fitted = sweeps.point()
+    if monitor.check(*sweeps.objectives(point, fitted)):
+        return point, fitted
+    unchecked, caution = 0, 1.0
+    while True:
+        met = sweeps.run(monitor)
+        monitor.n_iter += 1
+        unchecked += 1
+        scale = abs(sweeps.dual_value())
+        solved = met.gap <= caution * options.tol * scale
+        ruled = (
+            options.violation_tol is not None
+            and met.total <= options.violation_tol * sweeps.first_total
+        )
+        due = unchecked >= max(1, CHECK_SHARE * monitor.n_iter)
+        if not (solved or ruled or due or monitor.limited()):
+            continue
+        whole = sweeps.whole
+        point, fitted = sweeps.point()
+        stop = monitor.check(*sweeps.objectives(point, fitted))
+        unchecked = 0
+        if stop:
+            return point, fitted
+        if ruled and whole:
+            monitor.status = Status.SOLVED
+            return point, fitted
+        if solved or ruled:
+            if whole:
+                caution *= 0.5
+            sweeps.restore()
+
+
+class Met:
+    """What a pass came across: the sum and the largest of the violations (24), and the gap."""
+
+    def __init__(self, total: float, largest: float, gap: float) -> None:
+        self.total, self.largest, self.gap = total, largest, gap
+
+
+class Sweeps:
+    """The state of Algorithm 4: β, w, the set T and the threshold M."""
+
+    def __init__(self, problem: LinearProblem, options: SolverOptions, start: Array | None) -> None:
+        self.problem = problem
+        self.shrinking = options.shrinking
+        self.beta = np.zeros(problem.n) if start is None else start.copy()
+        if start is None:
+            self.coef = np.zeros(problem.d) if problem.pull is None else problem.pull.copy()
+        else:
+            self.coef = problem.weights(self.beta)
+        squares = problem.squares
+        self.column = problem.column
+        if problem.offset:
+            self.column = float(np.sqrt(max(squares.mean(), 1e-300)))
+        self.curvature = squares + self.column**2
+        total = float(self.beta.sum()) + problem.held
+        self.offset = np.array([self.column**2 * total, total])
+        if problem.offset:
+            fitted = 0.0 if start is None else problem.rows.dot(self.coef)
+            self.offset[0] = problem.best_intercept(fitted + np.zeros(problem.n))
+        self.state = np.array([2 * options.seed + 0x9E3779B97F4A7C15], dtype=np.uint64)
+        self.order = np.arange(problem.n, dtype=np.int64)
+        self.first_total = np.nan
+        self.restore()
+
+    @property
+    def whole(self) -> bool:
+        """Whether T is everybody."""
+        return self.count == self.problem.n
+
+    def restore(self) -> None:
+        """T ← everybody, M ← ∞."""
+        if getattr(self, "count", -1) != self.problem.n:
+            self.order[:] = np.arange(self.problem.n)
+        self.count = self.problem.n
+        self.threshold = np.inf
+
+    def run(self, monitor: Monitor) -> Met:
+        """Step 6 once: a pass over T in random order."""
+        problem = self.problem
+        core.shuffle(self.order, self.count, self.state)
+        met = np.zeros(3)
+        kept, step = 0, problem.rows.batch()
+        kind = core.sparse_sweep if problem.rows.sparse else core.dense_sweep
+        for begin in range(0, self.count, step):
+            kept = kind(
+                *problem.rows._matrix,
+                problem.rows.chosen,
+                problem.y,
+                problem.terms.numbers,
+                self.curvature,
+                self.column,
+                self.beta,
+                self.coef,
+                self.offset,
+                self.order,
+                begin,
+                min(begin + step, self.count),
+                kept,
+                self.threshold,
+                met,
+            )
+        if problem.offset:  # the multiplier's step
+            self.offset[0] += self.column**2 * self.offset[1]
+        if np.isnan(self.first_total):
+            self.first_total = met[0]
+        self.count = kept
+        self.threshold = met[1] if self.shrinking and met[1] > 0 else np.inf
+        return Met(*met)
+
+    def dual_value(self) -> float:
+        """The dual at the running β and w."""
+        return self.problem.dual_value(self.beta, self.coef)
+
+    def point(self) -> tuple[Point, Array]:
+        """A feasible point near the running one, and its Xw."""
+        problem = self.problem
+        if not problem.offset:
+            fitted = problem.rows.dot(self.coef)
+            return Point(self.beta.copy(), self.coef.copy(), problem.constant(self.beta)), fitted
+        beta = balanced(problem, self.beta)
+        moved = np.flatnonzero(beta != self.beta)
+        coef = self.coef + problem.rows.take(moved).sum(beta[moved] - self.beta[moved])
+        fitted = problem.rows.dot(coef)
+        return Point(beta, coef, problem.best_intercept(fitted)), fitted
+
+    def objectives(self, point: Point, fitted: Array) -> tuple[float, float]:
+        primal = self.problem.primal_value(point.coef, point.intercept, fitted)
+        return primal, self.problem.dual_value(point.beta, point.coef)
+
+
+def balanced(problem: LinearProblem, beta: Array) -> Array:
+    """β with Σβ = −h, moved where the dual is smooth: its loss is then of second order."""
+    excess = float(beta.sum()) + problem.held
+    if excess == 0:
+        return beta.copy()
+    terms = problem.terms
+    low = np.where(beta > 0, 0.0, terms.lower)
+    high = np.where(beta < 0, 0.0, terms.upper)
+    room = np.where(beta == 0, 0.0, np.minimum(beta - low, high - beta))
+    total = float(room.sum())
+    if abs(excess) < 0.5 * total:
+        moved = beta - (excess / total) * room
+        # what the division rounded, on the roomiest
+        widest = int(room.argmax())
+        moved[widest] -= float(moved.sum()) + problem.held
+        return moved
+    return project_onto_sum(beta, terms.lower, terms.upper, -problem.held)

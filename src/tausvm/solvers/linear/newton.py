@@ -1,0 +1,253 @@
+"""Newton's method on the primal (Ho and Lin, Algorithm 1), for terms with a ridge.
+
+With a ridge on both sides the primal
+
+    F(w, b) = ½‖w‖² − pᵀw − h·b + Σᵢ φᵢ(yᵢ − xᵢᵀw − b),    φ = g*
+
+is piecewise quadratic. φ′ᵢ is the response βᵢ, so ∇F = w − p − Σ βᵢxᵢ, and the generalised
+Hessian is I + Σ φ″ᵢ xᵢxᵢᵀ over the active rows, those whose response is neither 0 nor at a bound.
+The responses are a dual point, and the gap there is the gradient itself:
+
+    F(w, b) − dual(β) = ½‖∇F‖²      (b at its best)
+
+so that the rule (8) on the gradient and the duality gap are one rule. The step to the minimum of
+the quadratic model is followed to the exact minimum on its line, which does the work of a trust
+region. For few features the Hessian is kept and factorised, updated by the rows whose activity
+changed; for many it is only multiplied with, in conjugate gradients preconditioned by its
+diagonal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._core import linear as core
+from ..linalg import LinAlgError, cholesky, cholesky_solve
+from .offset import smooth_offset
+from .problem import LinearProblem
+
+Array = NDArray[np.float64]
+
+#: up to this many features the Hessian is a matrix
+DIRECT = 600
+#: the gradient that is left of a linear system solved by conjugate gradients
+REDUCTION = 0.1
+MOST_PRODUCTS = 500
+
+
+class Newton:
+    """Newton steps on F, with g made g + σ/2 (β − centre)² where σ > 0.
+
+    ``residual`` is y − Xw − b, ``beta`` the responses to it, ``pulled`` is p + Σ βᵢxᵢ.
+    """
+
+    def __init__(self, problem: LinearProblem, coef: Array, intercept: float, fitted: Array):
+        self.problem = problem
+        self.coef = coef.copy()
+        self.intercept = intercept
+        self.residual = problem.y - fitted - intercept
+        self.sigma = 0.0
+        self.centre = np.zeros(1)
+        self.beta = np.empty(problem.n)
+        self.slope = np.empty(problem.n)
+        self.n_products = 0
+        direct = problem.d <= DIRECT
+        self.systems: _Direct | _Iterative = (_Direct if direct else _Iterative)(self)
+
+    def smooth(self, sigma: float, centre: Array) -> None:
+        """Take these σ and centre."""
+        self.sigma, self.centre = sigma, centre
+
+    def evaluate(self) -> None:
+        """Responses, gradient, value and the gap of F; a free b is put at its best first."""
+        problem, numbers = self.problem, self.problem.terms.numbers
+        if problem.offset:
+            shift = smooth_offset(problem, self.residual, self.sigma, self.centre)
+            self.residual -= shift
+            self.intercept += shift
+        loss = core.responses(
+            numbers, self.residual, self.sigma, self.centre, self.beta, self.slope
+        )
+        self.pulled = problem.weights(self.beta)
+        self.gradient = self.coef - self.pulled
+        self.value = problem.regulariser(self.coef, self.intercept) + loss
+        self.offset_gradient = 0.0
+        gap = 0.5 * float(self.gradient @ self.gradient)
+        if problem.column > 0:
+            total = float(self.beta.sum()) + problem.held
+            self.offset_gradient = self.intercept / problem.column**2 - total
+            gap += 0.5 * (problem.column * self.offset_gradient) ** 2
+        self.gap = gap
+
+    @property
+    def bend(self) -> float:
+        """The second derivative of the penalty on b."""
+        column = self.problem.column
+        return 1.0 / column**2 if column > 0 else 0.0
+
+    def step(self, wanted: float, stop: Callable[[], bool]) -> bool:
+        """One Newton step towards a gap of ``wanted``; False where no descent is left."""
+        problem = self.problem
+        step, rise = self.systems.solve(wanted, stop)
+        fitted = problem.rows.dot(step)
+        change = fitted + rise
+        length = self._line_minimum(step, rise, change)
+        if not length > 0:
+            return False
+        self.coef += length * step
+        self.intercept += length * rise
+        self.residual -= length * change
+        return True
+
+    def refresh(self) -> None:
+        """The residuals from the data, without what the updates rounded."""
+        fitted = self.problem.rows.dot(self.coef)
+        self.residual = self.problem.y - fitted - self.intercept
+
+    def _line_minimum(self, step: Array, rise: float, change: Array) -> float:
+        """The exact minimum of F on the line: a zero of a piecewise linear function."""
+        problem, numbers = self.problem, self.problem.terms.numbers
+        linear = float(self.coef @ step) + self.bend * self.intercept * rise - problem.held * rise
+        if problem.pull is not None:
+            linear -= float(problem.pull @ step)
+        quadratic = float(step @ step) + self.bend * rise**2
+
+        def slope(t: float) -> tuple[float, float]:
+            pull, bend = core.line_slope(numbers, self.residual, self.sigma, self.centre, change, t)
+            return linear + t * quadratic - pull, quadratic + bend
+
+        first, _ = slope(0.0)
+        if not first < 0:
+            return 0.0
+        low, high, t = 0.0, np.inf, 1.0
+        for _ in range(50):
+            here, bend = slope(t)
+            if abs(here) <= 0.01 * abs(first):
+                return t
+            if here < 0:
+                low = t
+            else:
+                high = t
+            newton = t - here / bend if bend > 0 else np.inf
+            if not low < newton < high:
+                newton = 0.5 * (low + high) if np.isfinite(high) else 2.0 * t
+            if newton in (low, high):
+                break
+            t = newton
+        return low
+
+
+class _Direct:
+    """The Hessian as a matrix, kept up to date by the rows whose weight changed."""
+
+    def __init__(self, newton: Newton) -> None:
+        self.newton = newton
+        d, n = newton.problem.d, newton.problem.n
+        self.weight = np.zeros(n)
+        self.matrix = np.zeros((d + 1, d + 1))
+        self.largest = 0
+
+    def solve(self, wanted: float, stop: Callable[[], bool]) -> tuple[Array, float]:
+        newton, problem = self.newton, self.newton.problem
+        d = problem.d
+        # weights are 1/σ where σ counts: without that factor they outlive a change of σ
+        unit = newton.sigma if newton.sigma > 0 else 1.0
+        weight = newton.slope * unit
+        self._update(weight)
+        matrix = self.matrix / unit
+        matrix[np.arange(d), np.arange(d)] += 1.0
+        right = -newton.gradient
+        curvature = matrix[d, d] + newton.bend
+        if (problem.offset or problem.column > 0) and curvature > 0:
+            border = matrix[:d, d]
+            flat = border / curvature
+            matrix = matrix[:d, :d] - np.outer(flat, border)
+            step = _solve_positive(matrix, right + flat * newton.offset_gradient)
+            return step, float(-(newton.offset_gradient + border @ step) / curvature)
+        return _solve_positive(matrix[:d, :d], right), 0.0
+
+    def _update(self, weight: Array) -> None:
+        rows, d = self.newton.problem.rows, self.newton.problem.d
+        change = weight - self.weight
+        moved = np.count_nonzero(change)
+        active = np.count_nonzero(weight)
+        # sums of many rows that have left again would leave their rounding behind
+        afresh = moved >= active or active < 0.05 * self.largest
+        if moved == 0:
+            return
+        if afresh:
+            self.matrix[:] = 0.0
+            change = weight
+            self.largest = 0
+        self.largest = max(self.largest, int(active))
+        self.matrix[:d, :d] += rows.outer(change)
+        border = rows.sum(change)
+        self.matrix[:d, d] += border
+        self.matrix[d, :d] += border
+        self.matrix[d, d] += change.sum()
+        self.weight = weight.copy()
+
+
+def _solve_positive(matrix: Array, right: Array) -> Array:
+    """By Cholesky; by eigenvalues where scales of 1e±12 leave it indefinite in rounding."""
+    try:
+        return cholesky_solve(cholesky(np.asfortranarray(matrix)), right)
+    except LinAlgError:
+        values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
+        values = np.maximum(values, max(1e-15 * values[-1], 1.0))
+        return vectors @ ((vectors.T @ right) / values)
+
+
+class _Iterative:
+    """Conjugate gradients on (I + XᵀDX), the offset as one more unknown."""
+
+    def __init__(self, newton: Newton) -> None:
+        self.newton = newton
+
+    def solve(self, wanted: float, stop: Callable[[], bool]) -> tuple[Array, float]:
+        newton, problem = self.newton, self.newton.problem
+        active = np.flatnonzero(newton.slope)
+        rows, weight = problem.rows.take(active), newton.slope[active]
+        border = problem.offset or problem.column > 0
+        d = problem.d
+        diagonal = np.ones(d + 1)
+        diagonal[:d] += rows.column_squares(weight)
+        diagonal[d] = max(newton.bend + float(weight.sum()), 1e-300)
+
+        def product(v: Array) -> Array:
+            newton.n_products += 1
+            inner = rows.dot(v[:d])
+            if border:
+                inner += v[d]
+            inner *= weight
+            out = np.empty(d + 1)
+            out[:d] = rows.sum(inner)
+            out[:d] += v[:d]
+            out[d] = newton.bend * v[d] + float(inner.sum()) if border else v[d]
+            return out
+
+        residual = -np.append(newton.gradient, newton.offset_gradient)
+        x = np.zeros(d + 1)
+        z = residual / diagonal
+        p = z.copy()
+        energy = float(residual @ z)
+        target = max(REDUCTION**2 * float(residual @ residual), 0.5 * wanted)
+        for _ in range(MOST_PRODUCTS):
+            image = product(p)
+            curvature = float(p @ image)
+            if not curvature > 0:
+                break
+            length = energy / curvature
+            x += length * p
+            residual -= length * image
+            if float(residual @ residual) <= target or stop():
+                break
+            z = residual / diagonal
+            fresh = float(residual @ z)
+            p *= fresh / energy
+            p += z
+            energy = fresh
+        return x[:d], float(x[d]) if border else 0.0

@@ -1,0 +1,232 @@
+"""``newton`` for losses with corners: proximal steps in the dual, on the rows near a corner.
+
+A bound on β without a ridge is a corner of the primal loss, where Newton's method has no
+Hessian. The proximal point method puts a ridge there that does not change the solution:
+
+    β⁺ = argmax_β  dual(β) − (σ/2)‖β − centre‖²,    centre ← β⁺,    σ ↓
+
+Each of these problems has the same form as a squared loss (g gains a ridge σ and y moves by
+σ·centre), so that Newton's method on its primal serves (the semismooth Newton augmented
+Lagrangian method). σ falls fast: the dual is piecewise quadratic, and a few steps end at its
+exact solution.
+
+Most rows lie far from their corners, with β at a bound or 0 for certain. They are held there
+while the problem is solved on the other rows alone, and looked at again afterwards (what Portnoy
+and Koenker do for quantile regression). Tall data start from a sample of their rows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._core import linear as core
+from ..result import SolverOptions, Status
+from .monitor import LinearResult, Monitor, Point
+from .newton import Newton
+from .problem import LinearProblem
+from .sample import drawn
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+#: the reach falls by this factor from one proximal step to the next
+FALL = 0.1
+#: rows within so many reaches of a corner are looked at
+WIDTH = 3.0
+#: and so many a feature at least
+ROWS_A_FEATURE = 4
+#: after a step that failed the reach grows by this factor, and the rows looked at
+CARE = 3.0
+#: Newton steps in a row on one smoothed problem
+NEWTON_STEPS = 40
+#: what may be left of a smoothed problem's gap, as a share of the gap itself
+INNER_SHARE = 0.1
+#: proximal steps in a row that may fail to halve the gap
+PATIENCE = 8
+#: the gap to which a sample is solved
+SAMPLE_TOL = 1e-3
+
+
+def solve_proximal(
+    problem: LinearProblem, options: SolverOptions, start: Point | None = None
+) -> LinearResult:
+    """Solve the problem of any loss to high accuracy by proximal Newton steps."""
+    monitor = Monitor(problem, options, "newton")
+    return monitor.result(maximise(problem, monitor, start))
+
+
+def maximise(problem: LinearProblem, monitor: Monitor, start: Point | None) -> Point:
+    """Proximal steps until the monitor says stop; the best point met."""
+    steps = Proximal(problem, monitor, start)
+    best, best_gap, failures = steps.state, np.inf, 0
+    while True:
+        primal, dual = steps.objectives()
+        stop = monitor.check(primal, dual)
+        better = primal - dual < best_gap
+        failures = 0 if primal - dual <= 0.5 * best_gap else failures + 1
+        if better:
+            best, best_gap = steps.state, primal - dual
+        if failures > PATIENCE:
+            monitor.status = Status.NUMERICAL_ERROR
+        if stop or failures > PATIENCE:
+            return best.point
+        if not better and not steps.whole:  # rows were held that had to move
+            steps.retreat(best)
+        steps.run(0.3 * monitor.options.tol * abs(primal))
+
+
+class State(NamedTuple):
+    """Where the method is: a point, its p + Σ βᵢxᵢ and its Xw."""
+
+    point: Point
+    pulled: Array
+    fitted: Array
+
+
+class Proximal:
+    """The proximal point method.
+
+    ``reach`` is σ in terms of residuals: how far from a corner the loss is smoothed. Rows within
+    WIDTH reaches of a corner take part, and ``fewest`` rows at least.
+    """
+
+    def __init__(self, problem: LinearProblem, monitor: Monitor, start: Point | None) -> None:
+        self.problem = problem
+        self.monitor = monitor
+        ends = np.maximum(problem.terms.upper, -problem.terms.lower)
+        self.end = float(np.median(ends[np.isfinite(ends)]))
+        self.whole = True
+        self.fewest = ROWS_A_FEATURE * min(problem.d, problem.n) + 100
+        if start is not None:
+            self._begin(start)
+            free = self._unsettled()
+            self.reach = float(np.median(self.distance[free])) if free.any() else 0.0
+            self.reach = self.reach or self._typical()
+            return
+        sample = drawn(problem, monitor.options.seed)
+        if sample is None:
+            beta = problem.feasible(np.zeros(problem.n))
+            coef = problem.weights(beta)
+            self._begin(Point(beta, coef, problem.best_intercept(problem.rows.dot(coef))))
+            self.reach = self._typical()
+            return
+        self._begin_from(sample)
+
+    @property
+    def state(self) -> State:
+        return State(self.point, self.pulled, self.fitted)
+
+    def retreat(self, state: State) -> None:
+        """Go back to this state, and on from there more carefully."""
+        self.point, self.pulled, _ = state
+        self._look(state.fitted)
+        self.reach *= CARE / FALL
+        self.fewest *= int(CARE)
+
+    def _begin(self, point: Point) -> None:
+        self.point = point
+        self.pulled = self.problem.weights(point.beta)
+        self._look(self.problem.rows.dot(point.coef))
+
+    def _begin_from(self, sample: LinearProblem) -> None:
+        """The weights of a sample's solution; near a corner nothing is known of β."""
+        problem = self.problem
+        options = self.monitor.options.with_(tol=SAMPLE_TOL, callback=None)
+        found = maximise(sample, Monitor(sample, options, "newton"), None)
+        fitted = problem.rows.dot(found.coef)
+        intercept = problem.best_intercept(fitted) if problem.offset else found.intercept
+        self.point = Point(np.zeros(problem.n), found.coef, intercept)
+        self._look(fitted)
+        # a prediction from m rows and d weights is off by √(d/m) residuals
+        error = float(np.sqrt(problem.d / sample.n))
+        self.reach = 2.0 * error * self._typical()
+        near = self.distance <= self.reach
+        beta = np.where(near, self._middles(), self.responses)
+        self.point = Point(problem.feasible(beta), found.coef, intercept)
+        self.pulled = problem.weights(self.point.beta)
+
+    def _look(self, fitted: Array) -> None:
+        """Where every row is, at this w and b."""
+        problem = self.problem
+        self.fitted = fitted
+        residual = problem.y - fitted - self.point.intercept
+        self.distance = np.abs(np.abs(residual) - problem.terms.kink)
+        self.positive = residual > 0
+        self.responses, slope = np.empty(problem.n), np.empty(problem.n)
+        core.responses(problem.terms.numbers, residual, 0.0, np.zeros(1), self.responses, slope)
+
+    def _typical(self) -> float:
+        return float(np.median(self.distance)) or float(self.distance.max()) or 1.0
+
+    def _unsettled(self) -> NDArray[np.bool_]:
+        """Rows whose β is not what their residual asks for."""
+        return self.point.beta != self.responses
+
+    def _middles(self) -> Array:
+        """The middle of the β that the nearest corner allows."""
+        terms = self.problem.terms
+        side = np.where(self.positive, terms.upper, terms.lower)
+        return np.where(terms.kink > 0, 0.5 * side, 0.5 * (terms.lower + terms.upper))
+
+    def objectives(self) -> tuple[float, float]:
+        problem, point = self.problem, self.point
+        primal = problem.primal_value(point.coef, point.intercept, self.fitted)
+        return primal, problem.dual_value(point.beta, self.pulled)
+
+    def run(self, target: float) -> None:
+        """One proximal step on the rows near a corner; ``target`` is a gap, absolute."""
+        problem, point = self.problem, self.point
+        index = self._near()
+        self.whole = len(index) > 0.7 * problem.n or not self._can_balance(index)
+        if self.whole:
+            part, beta, fitted = problem, point.beta, self.fitted
+        else:
+            # the others have the β that their residuals ask for
+            part = problem.restrict(index, point.beta, self.pulled)
+            beta, fitted = point.beta[index], self.fitted[index]
+        newton = Newton(part, point.coef, point.intercept, fitted)
+        newton.smooth(self.reach / self.end, beta.copy())
+        newton.evaluate()
+        for _ in range(NEWTON_STEPS):
+            allowed = INNER_SHARE * max(_gap(part, newton), target)
+            if newton.gap <= allowed or self.monitor.limited():
+                break
+            self.monitor.n_iter += 1
+            if not newton.step(2.0 * allowed, self.monitor.out_of_time):
+                break
+            newton.evaluate()
+        if self.whole:
+            beta = newton.beta
+        else:
+            beta = point.beta.copy()
+            beta[index] = newton.beta
+        self.point = Point(beta, newton.coef, newton.intercept)
+        self.pulled = newton.pulled
+        self._look(problem.rows.dot(newton.coef))
+        self.reach *= FALL
+
+    def _near(self) -> Index:
+        """Rows whose β may change."""
+        radius = WIDTH * self.reach
+        if self.fewest < self.problem.n:
+            radius = max(radius, float(np.partition(self.distance, self.fewest)[self.fewest]))
+        return np.flatnonzero((self.distance <= radius) | self._unsettled())
+
+    def _can_balance(self, index: Index) -> bool:
+        """Whether these rows can make up Σβ = −h with the others where they are."""
+        problem, beta = self.problem, self.point.beta
+        if not problem.offset:
+            return True
+        held = problem.held + float(beta.sum() - beta[index].sum())
+        lower, upper = problem.terms.lower[index].sum(), problem.terms.upper[index].sum()
+        return bool(lower < -held < upper)
+
+
+def _gap(problem: LinearProblem, newton: Newton) -> float:
+    """The duality gap of the problem without smoothing."""
+    loss = core.conjugates(problem.terms.numbers, newton.residual, 0.0)
+    primal = problem.regulariser(newton.coef, newton.intercept) + loss
+    return primal - problem.dual_value(newton.beta, newton.pulled)

@@ -1,0 +1,157 @@
+"""X as the linear solvers see it: rows, dense or CSR, never copied and never densified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import cpu_count
+from numpy.typing import NDArray
+
+from ..._core import linear as core
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+#: entries of X in one call of the core: some ten milliseconds, so that Ctrl-C is soon seen
+BATCH = 4_000_000
+#: products of fewer entries are not shared out between threads
+SHARED = 1_000_000
+#: parts into which a large product is cut. It does not depend on the number of threads, so
+#: neither do the sums
+PARTS = 4
+#: entries of the block of rows that is multiplied with itself at a time
+BLOCK = 1_000_000
+
+
+class Rows:
+    """Some rows of a matrix, or all of them.
+
+    Parameters
+    ----------
+    X : array (C-contiguous) or CSR matrix, float32 or float64
+        CSR without duplicate entries, sorted or not.
+    chosen : int64 array or None
+        The rows that take part; None for all.
+    """
+
+    def __init__(self, X: Any, chosen: Index | None = None) -> None:
+        self.X = X
+        self.sparse = bool(sp.issparse(X))
+        self.chosen = np.arange(X.shape[0], dtype=np.int64) if chosen is None else chosen
+        if self.sparse:
+            self._matrix: tuple[Any, ...] = (
+                X.data,
+                X.indices,
+                X.indptr.astype(np.int64, copy=False),
+            )
+            whole = chosen is None
+            self.entries = int(X.nnz) if whole else int(np.diff(X.indptr)[self.chosen].sum())
+        else:
+            self._matrix = (X,)
+            self.entries = len(self.chosen) * X.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
+    def take(self, index: Index) -> Rows:
+        """Some of these rows."""
+        return Rows(self.X, self.chosen[index])
+
+    def batch(self) -> int:
+        """How many rows make a short call of the core."""
+        return max(1, int(BATCH * len(self) / max(self.entries, 1)))
+
+    def dot(self, w: Array) -> Array:
+        """x·w for every row."""
+        out = np.empty(len(self))
+        kind = core.sparse_dots if self.sparse else core.dense_dots
+        self._share(lambda begin, end, _: kind(*self._matrix, self.chosen, w, out, begin, end))
+        return out
+
+    def sum(self, weight: Array) -> Array:
+        """Σ weightᵢ xᵢ."""
+        kind = core.sparse_sum if self.sparse else core.dense_sum
+        return self._gather(kind, weight)
+
+    def column_squares(self, weight: Array) -> Array:
+        """Σ weightᵢ xᵢⱼ² for every column j."""
+        kind = core.sparse_column_squares if self.sparse else core.dense_column_squares
+        return self._gather(kind, weight)
+
+    def squares(self) -> Array:
+        """‖x‖² for every row."""
+        out = np.empty(len(self))
+        kind = core.sparse_squares if self.sparse else core.dense_squares
+        self._share(lambda begin, end, _: kind(*self._matrix, self.chosen, out, begin, end))
+        return out
+
+    def outer(self, weight: Array) -> Array:
+        """Σ weightᵢ xᵢ xᵢᵀ, for few features; rows of weight 0 cost nothing."""
+        d = self.n_features
+        index = np.flatnonzero(weight)
+        step = max(1, BLOCK // d)
+        starts = range(0, len(index), step)
+
+        def part(starts: range) -> Array:
+            total = np.zeros((d, d))
+            for start in starts:
+                some = index[start : start + step]
+                block = self.X[self.chosen[some]]
+                sign = weight[some]
+                if self.sparse:
+                    total += (block.T @ block.multiply(sign[:, None])).toarray()
+                elif (sign > 0).all():
+                    block = block * np.sqrt(sign)[:, None]
+                    total += block.T @ block  # NumPy sees the symmetry
+                else:
+                    total += block.T @ (block * sign[:, None])
+            return total
+
+        halves = [range(k * step, len(index), 2 * step) for k in range(2)]
+        if len(starts) < 2 or cpu_count() < 2:
+            return part(halves[0]) + part(halves[1])
+        with ThreadPoolExecutor(2) as pool:
+            first, second = pool.map(part, halves)
+        return first + second
+
+    def _gather(self, kind: Callable[..., None], weight: Array) -> Array:
+        """A sum over rows, in parts that are added in order."""
+        # a part has its own output, which must not outweigh its rows
+        parts = int(min(self._parts(), max(1, self.entries // (8 * self.n_features))))
+        outputs = [np.zeros(self.n_features) for _ in range(parts)]
+        self._share(
+            lambda begin, end, k: kind(*self._matrix, self.chosen, weight, outputs[k], begin, end),
+            parts,
+        )
+        for other in outputs[1:]:
+            outputs[0] += other
+        return outputs[0]
+
+    def _parts(self) -> int:
+        return PARTS if self.entries >= SHARED else 1
+
+    def _share(self, work: Callable[[int, int, int], None], parts: int | None = None) -> None:
+        """Call ``work(begin, end, part)`` over all rows in short batches, parts in threads."""
+        parts = self._parts() if parts is None else parts
+        edges = np.linspace(0, len(self), parts + 1).astype(int)
+        step = self.batch()
+
+        def part(k: int) -> None:
+            for begin in range(edges[k], edges[k + 1], step):
+                work(begin, min(begin + step, int(edges[k + 1])), k)
+
+        workers = min(parts, cpu_count())
+        if workers == 1:
+            for k in range(parts):
+                part(k)
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(part, range(parts)))

@@ -1,0 +1,94 @@
+"""Linear solvers against clarabel, against each other, and against their docstrings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tausvm.solvers import SolverOptions, Status
+from tausvm.solvers.linear import LinearResult, solve_linear
+from tausvm.solvers.linear import newton as newton_module
+
+from ..reference.qp import natural_size, reference_optimum
+from .cases import KINDS, LOSSES, OFFSETS, LinearCase, random_case
+
+OPTIONS = SolverOptions(tol=1e-8, time_limit=10.0, max_iter=200_000)
+
+
+def assert_optimal(case: LinearCase, result: LinearResult) -> None:
+    optimum = reference_optimum(case.K, case.y, case.costs, case.free)
+    scale = max(optimum.upper, 1e-6 * natural_size(case.y, case.costs))
+    assert result.status is Status.SOLVED, case
+    assert result.dual_gap <= 1e-8
+    for value in (result.primal_objective, result.dual_objective):
+        assert max(optimum.lower - value, value - optimum.upper) <= 1e-6 * scale, case
+    terms = case.package_loss.dual_terms(case.y, case.C * case.weights)
+    assert (result.beta >= terms.lower).all() and (result.beta <= terms.upper).all()
+    if case.free:
+        assert abs(result.beta.sum()) <= 1e-9 * np.abs(result.beta).sum()
+    if case.offset == "none":
+        assert result.intercept == 0.0
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", range(6))
+def test_newton_finds_the_optimum(seed: int, loss: str, offset: str) -> None:
+    case = random_case(seed, loss, offset)
+    assert_optimal(case, solve_linear(case.problem(KINDS[seed % 5]), "newton", OPTIONS))
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", range(10, 14))
+def test_newton_by_conjugate_gradients(
+    seed: int, loss: str, offset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(newton_module, "DIRECT", 0)
+    case = random_case(seed, loss, offset, log_C=(-2.0, 1.0))
+    assert_optimal(case, solve_linear(case.problem(KINDS[seed % 5]), "newton", OPTIONS))
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", range(20, 24))
+def test_dual_cd_finds_the_optimum(seed: int, loss: str, offset: str) -> None:
+    """Where rows are fewer than features, as coordinate descent likes it."""
+    case = random_case(seed, loss, offset, log_C=(-2.0, 1.0), shape=(15 + seed, 60))
+    assert_optimal(case, solve_linear(case.problem(KINDS[seed % 5]), "dual_cd", OPTIONS))
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("shape", [(300, 700), (5000, 12)], ids=["wide", "tall"])
+def test_solvers_agree(shape: tuple[int, int], loss: str, offset: str) -> None:
+    case = random_case(7, loss, offset, log_C=(-2.5, -1.0), shape=shape)
+    problem = case.problem("csr" if shape[1] > shape[0] else "dense")
+    options = OPTIONS.with_(tol=1e-6)
+    results = [solve_linear(problem, s, options) for s in ("auto", "newton", "dual_cd")]
+    for result in results:
+        assert result.status is Status.SOLVED
+        assert result.primal_objective == pytest.approx(results[0].dual_objective, rel=3e-6)
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("solver", ["dual_cd", "newton"])
+def test_certificate_says_what_the_docstring_says(solver: str, loss: str, offset: str) -> None:
+    """Both objectives by their formulas; w = Σ βᵢxᵢ, up to the gap."""
+    case = random_case(3, loss, offset, log_C=(-1.0, 0.0), shape=(40, 60))
+    result = solve_linear(case.problem(), solver, SolverOptions(tol=1e-3))
+    column = OFFSETS[offset][1]
+    w, b, beta = result.coef, result.intercept, result.beta
+    constant = 0.5 * (b / column) ** 2 if column else 0.0
+    losses = case.costs.value(case.y - case.X @ w - b).sum()
+    assert result.primal_objective == pytest.approx(0.5 * w @ w + constant + losses, rel=1e-12)
+    pulled = case.X.T @ beta
+    terms = case.package_loss.dual_terms(case.y, case.C * case.weights)
+    dual = case.y @ beta - 0.5 * pulled @ pulled - terms.value(beta).sum()
+    dual -= 0.5 * (column * beta.sum()) ** 2
+    assert result.dual_objective == pytest.approx(dual, rel=1e-12)
+    assert result.primal_objective - result.dual_objective >= 0
+    # ½‖w − Σ βᵢxᵢ‖² is part of the gap
+    gap = result.primal_objective - result.dual_objective
+    assert 0.5 * np.sum((w - pulled) ** 2) <= gap + 1e-12
