@@ -43,7 +43,9 @@ def test_same_objective_on_random_problems(seed: int, number: int) -> None:
     n, d = int(rng.integers(20, 120)), int(rng.integers(30, 200))
     X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.3)
     y = X[:, 0] + rng.normal(size=n) + 1.0
-    C, epsilon = float(10 ** rng.uniform(-2, 0.5)), float(rng.choice([0.0, 0.1, 0.5]))
+    # beyond its 300 passes solver 13 gives up: C where it gets there
+    top = -0.5 if number == 13 else 0.5
+    C, epsilon = float(10 ** rng.uniform(-2, top)), float(rng.choice([0.0, 0.1, 0.5]))
     bias, power = bool(seed % 2), 1 if number == 13 else 2
     model = LinearSVR(
         C=C,
@@ -80,10 +82,11 @@ def test_same_objective_on_spam_inboxes(name: str, number: int) -> None:
     X, y = inbox(name)
     X = sp.csr_matrix(X.multiply(1.0 / np.sqrt(X.multiply(X).sum(axis=1))))
     power = 1 if number == 13 else 2
+    C = 0.05 if number == 13 else 1.0  # at C = 1 solver 13 stops at its 300 passes, 1e-4 above
     loss = "epsilon_insensitive" if power == 1 else SQUARED
-    model = LinearSVR(loss=loss, epsilon=0.1, fit_intercept=False, tol=1e-7).fit(X, y)
-    theirs = their_weights(X, y, number, 1.0, 0.1, False)
-    assert objective(X, y, model.coef_, 1.0, 0.1, power) == pytest.approx(
-        objective(X, y, theirs, 1.0, 0.1, power), rel=1e-6
+    model = LinearSVR(C=C, loss=loss, epsilon=0.1, fit_intercept=False, tol=1e-7).fit(X, y)
+    theirs = their_weights(X, y, number, C, 0.1, False)
+    assert objective(X, y, model.coef_, C, 0.1, power) == pytest.approx(
+        objective(X, y, theirs, C, 0.1, power), rel=1e-6
     )
     assert model.dual_gap_ <= 1e-7

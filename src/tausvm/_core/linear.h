@@ -14,14 +14,6 @@
 #define LINEAR_CLONES
 #endif
 
-#if defined(__GNUC__) || defined(__clang__)
-#define PREFETCH(address) __builtin_prefetch(address)
-#else
-#define PREFETCH(address) ((void)0)
-#endif
-
-static inline void prefetch(const void *address) { PREFETCH(address); }
-
 /* ---- dense rows ---- */
 
 #define DENSE_LANES 16

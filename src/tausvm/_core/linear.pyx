@@ -22,7 +22,6 @@ cdef extern from "linear.h" nogil:
         double total
         double largest
         double gap
-    void prefetch(const void*)
     double dense_dot_f32(const float*, const double*, long)
     double dense_dot_f64(const double*, const double*, long)
     void dense_add_f32(const float*, double, double*, long)
@@ -301,31 +300,61 @@ def one_sided(const double[:, :] terms, const double[::1] beta, const double[::1
 
 # ---- Algorithm 4 ----
 
-def shuffle(int64_t[::1] order, long count, uint64_t[::1] state):
-    """A random order of order[:count]."""
-    cdef long k
+def shuffle(const int64_t[::1] active, long count, long block, int64_t[::1] blocks,
+            int64_t[::1] order, uint64_t[::1] state):
+    """A random order of active[:count]: blocks of neighbours at random, and each inside itself.
+
+    Rows of a block lie side by side in memory, which a wholly random order could not use.
+    ``blocks`` is room for the numbers of the blocks.
+    """
+    cdef long k, at = 0, first, size, n_blocks = (count + block - 1) // block
     cdef int64_t other, held
     with nogil:
-        for k in range(count - 1, 0, -1):
+        for k in range(n_blocks):
+            blocks[k] = k
+        for k in range(n_blocks - 1, 0, -1):
             other = random_below(&state[0], k + 1)
-            held = order[k]
-            order[k] = order[other]
-            order[other] = held
+            held = blocks[k]
+            blocks[k] = blocks[other]
+            blocks[other] = held
+        for k in range(n_blocks):
+            first = blocks[k] * block
+            size = min(block, count - first)
+            for other in range(size):
+                order[at + other] = active[first + other]
+            for size in range(size - 1, 0, -1):
+                other = random_below(&state[0], size + 1)
+                held = order[at + size]
+                order[at + size] = order[at + other]
+                order[at + other] = held
+            at += min(block, count - first)
+
+
+def leave_out(int64_t[::1] active, long count, const unsigned char[::1] settled):
+    """active[:count] without the settled, in place; returns how many remain."""
+    cdef long k, kept = 0
+    with nogil:
+        for k in range(count):
+            active[kept] = active[k]
+            kept += not settled[active[k]]
+    return kept
 
 
 def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1] y,
                 const double[:, :] terms, const double[::1] squares, double column,
-                double[::1] beta, double[::1] w, double[::1] offset, int64_t[::1] order,
-                long begin, long end, long kept, double threshold, double[::1] met):
-    """Steps 6.2 on order[begin:end]; those that stay are moved to order[kept:].
+                double[::1] beta, double[::1] w, double[::1] offset, const int64_t[::1] order,
+                long begin, long end, double threshold, unsigned char[::1] settled,
+                double[::1] met):
+    """Steps 6.2 on order[begin:end]; those that shall leave are marked in ``settled``.
 
     ``squares`` are the squared rows with column² added. ``offset`` holds (b, Σβ): predictions
     are x·w + b with b = offset[0], which a step of β changes by column² times the step.
-    ``met`` gathers (Σ violation, largest, gap). Returns the new ``kept``.
+    ``met`` gathers (Σ violation, largest, gap, number settled).
     """
     cdef long s, i, d = X.shape[1]
     cdef double gradient, next_beta, step
-    cdef int settled
+    cdef int leaves
+    cdef long n_settled = 0
     cdef Term t
     cdef Met seen
     seen.total, seen.largest, seen.gap = met[0], met[1], met[2]
@@ -334,11 +363,11 @@ def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1]
             i = order[s]
             gradient = dense_dot(&X[rows[i], 0], &w[0], d) + offset[0] - y[i]
             t = smoothed(terms, i, 0)
-            next_beta = coordinate_step(&t, beta[i], gradient, squares[i], threshold, &seen, &settled)
-            if settled:
+            next_beta = coordinate_step(&t, beta[i], gradient, squares[i], threshold, &seen, &leaves)
+            if leaves:
+                settled[i] = 1
+                n_settled += 1
                 continue
-            order[kept] = i
-            kept += 1
             step = next_beta - beta[i]
             if step != 0:
                 beta[i] = next_beta
@@ -346,41 +375,35 @@ def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1]
                 offset[0] += column * column * step
                 offset[1] += step
     met[0], met[1], met[2] = seen.total, seen.largest, seen.gap
-    return kept
+    met[3] += n_settled
 
 
 def sparse_sweep(const real[::1] data, const index[::1] indices, const int64_t[::1] indptr,
                  const int64_t[::1] rows, const double[::1] y, const double[:, :] terms,
                  const double[::1] squares, double column, double[::1] beta, double[::1] w,
-                 double[::1] offset, int64_t[::1] order, long begin, long end, long kept,
-                 double threshold, double[::1] met):
+                 double[::1] offset, const int64_t[::1] order, long begin, long end,
+                 double threshold, unsigned char[::1] settled, double[::1] met):
     """As :func:`dense_sweep`."""
-    cdef long s, i, m, last = order.shape[0]
-    cdef int64_t first, following
+    cdef long s, i, m
+    cdef int64_t first
     cdef double gradient, next_beta, step
-    cdef int settled
+    cdef int leaves
+    cdef long n_settled = 0
     cdef Term t
     cdef Met seen
     seen.total, seen.largest, seen.gap = met[0], met[1], met[2]
     with nogil:
         for s in range(begin, end):
             i = order[s]
-            if s + 2 < last:  # the order is random: tell the memory what comes
-                following = indptr[rows[order[s + 2]]]
-                prefetch(&data[0] + following)
-                prefetch(&indices[0] + following)
-                prefetch(&y[0] + order[s + 2])
-                prefetch(&beta[0] + order[s + 2])
-                prefetch(&squares[0] + order[s + 2])
             first = indptr[rows[i]]
             m = indptr[rows[i] + 1] - first
             gradient = sparse_dot(&data[0] + first, &indices[0] + first, m, &w[0]) + offset[0] - y[i]
             t = smoothed(terms, i, 0)
-            next_beta = coordinate_step(&t, beta[i], gradient, squares[i], threshold, &seen, &settled)
-            if settled:
+            next_beta = coordinate_step(&t, beta[i], gradient, squares[i], threshold, &seen, &leaves)
+            if leaves:
+                settled[i] = 1
+                n_settled += 1
                 continue
-            order[kept] = i
-            kept += 1
             step = next_beta - beta[i]
             if step != 0:
                 beta[i] = next_beta
@@ -388,4 +411,4 @@ def sparse_sweep(const real[::1] data, const index[::1] indices, const int64_t[:
                 offset[0] += column * column * step
                 offset[1] += step
     met[0], met[1], met[2] = seen.total, seen.largest, seen.gap
-    return kept
+    met[3] += n_settled

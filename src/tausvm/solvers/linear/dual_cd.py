@@ -24,6 +24,8 @@ Index = NDArray[np.int64]
 
 #: passes from one gap check to the next at most, as a share of those done
 CHECK_SHARE = 0.25
+#: rows that are neighbours in memory and in the random order
+BLOCK = 16
 
 
 def solve_dual_cd(
@@ -110,7 +112,11 @@ class Sweeps:
             fitted = 0.0 if start is None else problem.rows.dot(self.coef)
             self.offset[0] = problem.best_intercept(fitted + np.zeros(problem.n))
         self.state = np.array([2 * options.seed + 0x9E3779B97F4A7C15], dtype=np.uint64)
-        self.order = np.arange(problem.n, dtype=np.int64)
+        self.active = np.empty(problem.n, dtype=np.int64)
+        self.order = np.empty(problem.n, dtype=np.int64)
+        self.blocks = np.empty(problem.n // BLOCK + 1, dtype=np.int64)
+        self.settled = np.empty(problem.n, dtype=np.uint8)
+        self.count = -1
         self.first_total = np.nan
         self.restore()
 
@@ -121,20 +127,21 @@ class Sweeps:
 
     def restore(self) -> None:
         """T ← everybody, M ← ∞."""
-        if getattr(self, "count", -1) != self.problem.n:
-            self.order[:] = np.arange(self.problem.n)
+        if self.count != self.problem.n:
+            self.active[:] = np.arange(self.problem.n)
+            self.settled[:] = 0
         self.count = self.problem.n
         self.threshold = np.inf
 
     def run(self, monitor: Monitor) -> Met:
         """Step 6 once: a pass over T in random order."""
         problem = self.problem
-        core.shuffle(self.order, self.count, self.state)
-        met = np.zeros(3)
-        kept, step = 0, problem.rows.batch()
+        core.shuffle(self.active, self.count, BLOCK, self.blocks, self.order, self.state)
+        met = np.zeros(4)
+        step = problem.rows.batch()
         kind = core.sparse_sweep if problem.rows.sparse else core.dense_sweep
         for begin in range(0, self.count, step):
-            kept = kind(
+            kind(
                 *problem.rows._matrix,
                 problem.rows.chosen,
                 problem.y,
@@ -147,17 +154,18 @@ class Sweeps:
                 self.order,
                 begin,
                 min(begin + step, self.count),
-                kept,
                 self.threshold,
+                self.settled,
                 met,
             )
         if problem.offset:  # the multiplier's step
             self.offset[0] += self.column**2 * self.offset[1]
         if np.isnan(self.first_total):
             self.first_total = met[0]
-        self.count = kept
+        if met[3] > 0:
+            self.count = core.leave_out(self.active, self.count, self.settled)
         self.threshold = met[1] if self.shrinking and met[1] > 0 else np.inf
-        return Met(*met)
+        return Met(*met[:3])
 
     def dual_value(self) -> float:
         """The dual at the running β and w."""

@@ -26,10 +26,13 @@ from numpy.typing import NDArray
 
 from ..._core import linear as core
 from ..linalg import LinAlgError, cholesky, cholesky_solve
+from .dual_systems import InnerProducts
 from .offset import smooth_offset
 from .problem import LinearProblem
+from .rows import Rows
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 #: up to this many features the Hessian is a matrix
 DIRECT = 600
@@ -202,16 +205,41 @@ def _solve_positive(matrix: Array, right: Array) -> Array:
 
 
 class _Iterative:
-    """Conjugate gradients on (I + XᵀDX), the offset as one more unknown."""
+    """Many features: inner products of the active rows where these are few, else conjugate
+    gradients on (I + XᵀDX), the offset as one more unknown."""
 
     def __init__(self, newton: Newton) -> None:
         self.newton = newton
+        self.inner = InnerProducts(newton.problem.rows)
+
+    def _by_inner_products(
+        self, active: Index, rows: Rows, weight: Array, border: bool
+    ) -> tuple[Array, float]:
+        """(I + XᵀDX)⁻¹ by way of (D⁻¹ + XXᵀ)⁻¹; the offset is eliminated last."""
+        newton = self.newton
+        if len(active) == 0:
+            rise = -newton.offset_gradient / newton.bend if newton.bend > 0 else 0.0
+            return -newton.gradient, rise
+        matrix = self.inner.of(active).T
+        matrix[np.arange(len(active)), np.arange(len(active))] += 1.0 / weight
+        factor = cholesky(np.asfortranarray(matrix))
+        # δ = D(Xp + rise) solves (D⁻¹ + XXᵀ) δ = −Xg + rise·1, and p = −g − Xᵀδ
+        plain = cholesky_solve(factor, -rows.dot(newton.gradient))
+        rise = 0.0
+        if border:
+            flat = cholesky_solve(factor, np.ones(len(active)))
+            total = newton.bend + float(flat.sum())
+            rise = -(newton.offset_gradient + float(plain.sum())) / total
+            plain = plain + rise * flat
+        return -newton.gradient - rows.sum(plain), rise
 
     def solve(self, wanted: float, stop: Callable[[], bool]) -> tuple[Array, float]:
         newton, problem = self.newton, self.newton.problem
         active = np.flatnonzero(newton.slope)
         rows, weight = problem.rows.take(active), newton.slope[active]
         border = problem.offset or problem.column > 0
+        if self.inner.room_for(active):
+            return self._by_inner_products(active, rows, weight, border)
         d = problem.d
         diagonal = np.ones(d + 1)
         diagonal[:d] += rows.column_squares(weight)

@@ -122,6 +122,25 @@ class Rows:
             first, second = pool.map(part, halves)
         return first + second
 
+    def products(self, first: Index, second: Index) -> Array:
+        """The inner products of two sets of rows."""
+        right = self.take(second)
+        out = np.empty((len(first), len(second)))
+        w = np.zeros(self.n_features)
+        for k, i in enumerate(first):
+            at, values = self._row(int(self.chosen[i]))
+            w[at] = values
+            out[k] = right.dot(w)
+            w[at] = 0.0
+        return out
+
+    def _row(self, i: int) -> tuple[Any, Any]:
+        """Where a row has entries, and which."""
+        if not self.sparse:
+            return slice(None), self.X[i]
+        part = slice(*self.X.indptr[i : i + 2])
+        return self.X.indices[part], self.X.data[part]
+
     def _gather(self, kind: Callable[..., None], weight: Array) -> Array:
         """A sum over rows, in parts that are added in order."""
         # a part has its own output, which must not outweigh its rows
