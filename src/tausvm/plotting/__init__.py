@@ -1,5 +1,15 @@
-"""Pictures of fitted levels, in scikit-learn's display style. Needs matplotlib."""
+"""Pictures of fitted models, in scikit-learn's display style. Needs matplotlib."""
 
+from .calibration import LevelCalibrationDisplay
+from .convergence import ConvergenceDisplay
 from .fan import FanDisplay
+from .reliability import ReliabilityDisplay
+from .surface import CVSurfaceDisplay
 
-__all__ = ["FanDisplay"]
+__all__ = [
+    "CVSurfaceDisplay",
+    "ConvergenceDisplay",
+    "FanDisplay",
+    "LevelCalibrationDisplay",
+    "ReliabilityDisplay",
+]
