@@ -6,13 +6,14 @@ One view for all estimators, alone, behind a selection of parameters or at the e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import mean_pinball_loss
 
+from .estimators.path import PathMachine
 from .losses import EpsilonInsensitive, SquaredEpsilonInsensitive
 from .metrics import coverage, crossing_rate, mean_expectile_loss
 from .solvers import SolverResult
@@ -33,8 +34,19 @@ FUNCTIONALS = {
     "JointQuantileSVR": QUANTILE,
     "JointExpectileSVR": EXPECTILE,
     "JointSVR": LOCATION,
+    "LinearSVR": LOCATION,
+    "LinearSVRCV": LOCATION,
+    "LinearQuantileSVR": QUANTILE,
+    "LinearExpectileSVR": EXPECTILE,
     "TauSVC": CLASS,
+    "TauPathSVC": PATH,
+    "TauPathSVR": QUANTILE,
 }
+
+#: levels shown of a machine that has all of them
+PATH_LEVELS = tuple(k / 20 for k in range(1, 20))
+#: levels at which a path is certified for a report
+CERTIFIED = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 def last_step(model: Any) -> Any:
@@ -58,15 +70,44 @@ def machines(model: Any) -> list[Any]:
     return list(best) if isinstance(best, list) else [best]
 
 
+def has_path(model: Any) -> bool:
+    """Whether a model has every level, asked for at prediction."""
+    return isinstance(last_step(model), PathMachine)
+
+
+def prepared(model: Any, X: Any) -> Any:
+    """What the steps before the last one make of X."""
+    return model[:-1].transform(X) if len(getattr(model, "steps", ())) > 1 else X
+
+
+def predictions(model: Any, X: Any) -> Any:
+    """What a regressor predicts at its :func:`levels`."""
+    if not has_path(model):
+        return model.predict(X)
+    return last_step(model).predict(prepared(model, X), tau=levels(model))
+
+
+def decisions(model: Any, X: Any, taus: Sequence[float]) -> Array:
+    """The decision values of a path classifier, one column a level."""
+    return np.asarray(last_step(model).decision_function(prepared(model, X), tau=list(taus)))
+
+
 def levels(model: Any) -> list[float]:
     """The levels τ, in the order of the predictions' columns; empty for a model without."""
-    tau = getattr(last_step(model), "tau", None)
+    machine = last_step(model)
+    if has_path(model):
+        return list(PATH_LEVELS) if functional(model) == QUANTILE else []
+    tau = getattr(machine, "tau", None)
     return [] if tau is None else [float(t) for t in np.atleast_1d(tau)]
 
 
 def certificates(model: Any) -> list[SolverResult | JointResult]:
     """The results of the solves, one a level or one for all; empty for averaged models."""
     results: list[SolverResult | JointResult] = []
+    if has_path(model):
+        machine = last_step(model)
+        found = [machine.certificate(tau) for tau in CERTIFIED]
+        return [replace(result, seconds=machine.result_.seconds) for result in found]
     for machine in machines(model):
         result = getattr(machine, "result_", None)
         if result is not None:
@@ -77,6 +118,8 @@ def certificates(model: Any) -> list[SolverResult | JointResult]:
 def support_counts(model: Any) -> list[int]:
     """The number of support vectors, one a level or one for all; empty for linear machines."""
     counts: list[int] = []
+    if has_path(model):
+        return [int(np.count_nonzero(last_step(model).dual_coef(tau))) for tau in CERTIFIED]
     for machine in machines(model):
         found = getattr(machine, "n_support_", None)
         if found is not None:
@@ -115,26 +158,26 @@ class LevelScore:
     observed: float
 
 
-def as_columns(predictions: ArrayLike) -> Array:
+def as_columns(predicted: ArrayLike) -> Array:
     """Predictions with one column a level."""
-    values = np.asarray(predictions, dtype=np.float64)
+    values = np.asarray(predicted, dtype=np.float64)
     return values[:, None] if values.ndim == 1 else values
 
 
-def observed_level(y: Array, predictions: Array, estimated: str) -> Array:
+def observed_level(y: Array, columns: Array, estimated: str) -> Array:
     """What should be τ, for each column of predictions."""
     if estimated != EXPECTILE:
-        return np.atleast_1d(coverage(y, predictions))
-    below = np.maximum(predictions - y[:, None], 0.0).sum(axis=0)
-    total = np.abs(predictions - y[:, None]).sum(axis=0)
+        return np.atleast_1d(coverage(y, columns))
+    below = np.maximum(columns - y[:, None], 0.0).sum(axis=0)
+    total = np.abs(columns - y[:, None]).sum(axis=0)
     return np.divide(below, total, out=np.full(len(total), 0.5), where=total > 0)
 
 
-def score_levels(model: Any, y: ArrayLike, predictions: ArrayLike) -> list[LevelScore]:
-    """The scores of a regression model, one a level."""
+def score_levels(model: Any, y: ArrayLike, predicted: ArrayLike) -> list[LevelScore]:
+    """The scores of what a regression model predicted, one a level."""
     estimated = functional(model)
     target = np.asarray(y, dtype=np.float64)
-    columns = as_columns(predictions)
+    columns = as_columns(predicted)
     taus: Sequence[float | None] = levels(model) or [None] * columns.shape[1]
     losses = [
         _loss(model, estimated, target, column, tau)
@@ -160,12 +203,12 @@ def _loss(model: Any, estimated: str, y: Array, f: Array, tau: float | None) -> 
     return float(loss.value(y - f).mean())
 
 
-def crossings(model: Any, predictions: ArrayLike) -> float | None:
+def crossings(model: Any, predicted: ArrayLike) -> float | None:
     """The share of rows where levels cross; None for fewer than two levels."""
     taus = levels(model)
     if len(taus) < 2:
         return None
-    return crossing_rate(as_columns(predictions), tau=taus)
+    return crossing_rate(as_columns(predicted), tau=taus)
 
 
 @dataclass(frozen=True)

@@ -106,6 +106,8 @@ CASES = {
     "expectile": (["--tau", "0.1,0.9"], ["expectile_0.1", "expectile_0.9"]),
     "svr": ([], ["prediction"]),
     "svc": (["--tau", "0.3"], ["label", "decision"]),
+    "path": (["--tau", "0.3"], ["label", "decision", "probability"]),
+    "linear": (["--tau", "0.1,0.9"], ["quantile_0.1", "quantile_0.9"]),
     "joint": (["--tau", "0.1,0.9", "--loss", "expectile"], ["expectile_0.1", "expectile_0.9"]),
 }
 

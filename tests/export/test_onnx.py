@@ -117,6 +117,20 @@ def test_steps_before_a_machine(step) -> None:
     agree(model, X)
 
 
+@pytest.mark.parametrize("name", ["TauPathSVC", "TauPathSVC:linear", "TauPathSVR"])
+def test_levels_of_a_path(name: str) -> None:
+    model, X = fitted(name)
+    taus = [0.1, 0.45, 0.9]
+    found = run(to_onnx(model, tau=taus), X)
+    if name == "TauPathSVR":
+        np.testing.assert_allclose(found["prediction"], model.predict(X, tau=taus), atol=1e-5)
+        return
+    np.testing.assert_allclose(found["decision"], model.decision_function(X, tau=taus), atol=1e-5)
+    assert (found["label"] == model.predict(X, tau=taus)).all()
+    one = run(to_onnx(model, tau=0.2), X)
+    assert list(one["label"]) == list(model.predict(X, tau=0.2))
+
+
 @pytest.mark.parametrize("labels", [["no", "yes"], [0, 1], [-1, 1], [False, True]])
 def test_labels_of_all_kinds(labels) -> None:
     X, y = data("TauSVC")
@@ -190,6 +204,11 @@ def test_what_cannot_be_exported_is_named(model, message) -> None:
     X, y = data("SVR")
     with pytest.raises(ValueError, match=message):
         to_onnx(model.fit(X, y))
+
+
+def test_levels_are_for_paths() -> None:
+    with pytest.raises(ValueError, match="tau is for machines that have every level"):
+        to_onnx(fitted("SVR")[0], tau=0.5)
 
 
 def test_precomputed_kernels_cannot_be_exported() -> None:

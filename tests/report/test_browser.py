@@ -13,7 +13,7 @@ from sklearn.metrics import mean_pinball_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from tausvm import SVR, ExpectileSVR, QuantileSVR, TauSVC
+from tausvm import SVR, ExpectileSVR, QuantileSVR, TauPathSVC, TauSVC
 from tausvm.metrics import mean_expectile_loss
 from tausvm.report import write_report
 
@@ -156,6 +156,44 @@ def test_a_classifier_moves_its_confusion_matrix(browser: Browser, tmp_path: Pat
     missed, alarms = int(browser.text("fn")), int(browser.text("fp"))
     assert number(browser.text("cost")) == 10 * missed + alarms
     assert f"a cost of {10 * missed + alarms}" in browser.text("tau-words")
+    check_quiet(browser, page)
+
+
+def test_a_path_moves_matrix_rates_and_threshold(browser: Browser, tmp_path: Path) -> None:
+    X, benign = load_breast_cancer(return_X_y=True)
+    label = np.where(benign == 1, "benign", "malignant")
+    X = X[:, :3]
+    model = make_pipeline(StandardScaler(), TauPathSVC()).fit(X[::2], label[::2])
+    page = tmp_path / "report.html"
+    write_report(model, X, label, page, target_name="tumour")
+    browser.open(page)
+    assert browser.text("tau-value") == "τ = 0.5"
+    actual, seen = label == "malignant", set()
+    for place in (19, 99, 179):
+        tau = (place + 1) / 200
+        browser.set("tau", place)
+        decided = model.predict(X, tau=tau) == "malignant"
+        counts = {
+            "tp": int(np.sum(actual & decided)),
+            "fp": int(np.sum(~actual & decided)),
+            "fn": int(np.sum(actual & ~decided)),
+            "tn": int(np.sum(~actual & ~decided)),
+        }
+        assert {name: int(browser.text(name)) for name in counts} == counts
+        assert number(browser.text("recall")) == pytest.approx(
+            100 * counts["tp"] / actual.sum(), abs=0.06
+        )
+        threshold = -model[-1].intercept(tau)[0]
+        assert number(browser.text("threshold")) == pytest.approx(threshold, rel=1e-3, abs=1e-6)
+        assert browser.text("tau-value") == f"τ = {tau:g}"
+        seen.add((counts["fn"], counts["fp"], browser.text("threshold")))
+    assert len(seen) == 3
+    browser.set("cost-miss", 9)
+    browser.set("cost-alarm", 1)
+    assert "theory says τ = 0.1." in browser.text("tau-words")
+    assert number(browser.text("cost")) == 9 * counts["fn"] + counts["fp"]
+    browser.run("document.getElementById('best').click()")
+    assert number(browser.text("cost")) <= 9 * counts["fn"] + counts["fp"]
     check_quiet(browser, page)
 
 

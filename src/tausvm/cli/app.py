@@ -234,6 +234,8 @@ def fit(
     no function has an objective more than 0.01 % below.
     """
     chosen = kind_named(kind)
+    if loss == "svr" and tau is not None:
+        raise InputError("--tau: --loss svr has no levels")
     settings = Settings(
         tau=_levels(tau, chosen.default_tau, chosen.several, kind),
         C=C,

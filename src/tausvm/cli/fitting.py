@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import Pipeline
 
+from .. import inspection
 from ..solvers import Status
 from .columns import choose_columns, preparation, read_features, sparse_preparation
 from .errors import InputError, listed
@@ -251,10 +252,14 @@ def _rows(X: Any, rows: Any) -> Any:
 
 
 def _scores(model: Pipeline, kind: Kind, settings: Settings, X: Any, y: Any) -> dict[str, Any]:
-    predictions = model.predict(X)
-    if kind.classifies:
-        return classification_scores(model, y == 1, predictions == 1, settings.tau[0])
-    return regression_scores(model, y, predictions)
+    if not kind.classifies:
+        return regression_scores(model, y, inspection.predictions(model, X))
+    tau = settings.tau[0]
+    if inspection.has_path(model):
+        decided = inspection.decisions(model, X, [tau])[:, 0] > 0
+    else:
+        decided = model.predict(X) == 1
+    return classification_scores(model, y == 1, decided, tau)
 
 
 def _as_option(error: ValueError) -> InputError:

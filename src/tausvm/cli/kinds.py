@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 
 import tausvm
 
+from .. import inspection
 from .errors import InputError
 
 #: levels of a fan, where the kind takes several
@@ -86,8 +88,6 @@ class Kind:
         The estimator that chooses its C and γ.
     losses : tuple of str
         What ``--loss`` may be; empty where there is no choice.
-    kernels : bool
-        Whether it has a kernel.
     """
 
     name: str
@@ -98,7 +98,6 @@ class Kind:
     make: Callable[[Settings], Any]
     tune: Callable[[Settings], Any] | None = None
     losses: tuple[str, ...] = ()
-    kernels: bool = True
 
 
 def _levels(settings: Settings) -> float | list[float]:
@@ -153,16 +152,51 @@ def _joint(s: Settings) -> Any:
     )
 
 
-def _searched(s: Settings, machine: Any, *, linear: bool, scoring: str | None = None) -> Any:
-    """A search over C, and γ where the kernel has one, for machines without one of their own."""
-    steps = s.grid // 2
+def _path(s: Settings) -> Any:
+    return tausvm.TauPathSVC(
+        C=s.cost(linear=False), kernel=s.kernel, gamma=s.gamma, tol=min(s.tol, 1e-6)
+    )
+
+
+def _linear(s: Settings) -> Any:
+    common: dict[str, Any] = {"C": s.cost(linear=s.loss != "expectile"), "tol": s.tol}
+    common["time_limit"] = s.time_limit
+    if s.loss == "svr":
+        return tausvm.LinearSVR(epsilon=_svr_epsilon(s), **common)
+    made = tausvm.LinearQuantileSVR if s.loss == "quantile" else tausvm.LinearExpectileSVR
+    return made(tau=_levels(s), epsilon=s.epsilon or 0.0, **common)
+
+
+def _searched(s: Settings, machine: Any, *, linear: bool) -> Any:
+    """A search over C, and γ where the machine has one, for those without one of their own."""
     around = 10.0 ** np.linspace(-1, 2, max(s.grid, 2))
     grid = {"C": list(around * s.cost(linear=linear))}
-    if s.kernel in ("rbf", "laplacian", "poly", "sigmoid"):
-        grid["gamma"] = list(10.0 ** np.linspace(-2, 0, max(steps, 2)))
-    folds = StratifiedKFold if scoring else KFold
-    cv = folds(s.folds, shuffle=True, random_state=s.seed)
-    return GridSearchCV(machine, grid, cv=cv, n_jobs=s.jobs, scoring=scoring)
+    if hasattr(machine, "gamma") and s.kernel != "linear":
+        grid["gamma"] = list(10.0 ** np.linspace(-2, 0, max(s.grid // 2, 2)))
+    if is_classifier(machine):
+        cv = StratifiedKFold(s.folds, shuffle=True, random_state=s.seed)
+        return GridSearchCV(machine, grid, cv=cv, n_jobs=s.jobs, scoring=_CostScore(s.tau[0]))
+    cv = KFold(s.folds, shuffle=True, random_state=s.seed)
+    return GridSearchCV(machine, grid, cv=cv, n_jobs=s.jobs, scoring=_level_score)
+
+
+def _level_score(machine: Any, X: Any, y: Any) -> float:
+    """Minus the mean of the losses of the levels."""
+    scored = inspection.score_levels(machine, y, inspection.predictions(machine, X))
+    return -float(np.mean([level.loss for level in scored]))
+
+
+@dataclass(frozen=True)
+class _CostScore:
+    """Minus what the errors cost at a level."""
+
+    tau: float
+
+    def __call__(self, machine: Any, X: Any, y: Any) -> float:
+        given = {"tau": self.tau} if inspection.has_path(machine) else {}
+        decided = machine.predict(X, **given)
+        counts = inspection.Confusion.of(np.asarray(y) == 1, decided == 1)
+        return -counts.cost(2 * (1 - self.tau), 2 * self.tau) / len(y)
 
 
 def _svc(s: Settings) -> Any:
@@ -213,7 +247,7 @@ KINDS: dict[str, Kind] = {
             False,
             True,
             _svc,
-            lambda s: _searched(s, _svc(s), linear=False, scoring="balanced_accuracy"),
+            lambda s: _searched(s, _svc(s), linear=False),
         ),
         Kind(
             "joint",
@@ -224,6 +258,25 @@ KINDS: dict[str, Kind] = {
             _joint,
             lambda s: _searched(s, _joint(s), linear=s.loss == "quantile"),
             ("quantile", "expectile"),
+        ),
+        Kind(
+            "path",
+            "yes or no at every τ from one fit: the level is chosen when it is used",
+            (0.5,),
+            False,
+            True,
+            _path,
+            lambda s: _searched(s, _path(s), linear=False),
+        ),
+        Kind(
+            "linear",
+            "levels that are linear in the features, for many rows or sparse ones",
+            FAN,
+            True,
+            False,
+            _linear,
+            lambda s: _searched(s, _linear(s), linear=s.loss != "expectile"),
+            ("quantile", "expectile", "svr"),
         ),
     )
 }

@@ -51,11 +51,13 @@ def prediction_table(
 ) -> pd.DataFrame:
     """One column a level, named after it; for a classifier the label and its decision value."""
     estimated = inspection.functional(model)
-    if taus and estimated != inspection.PATH:
+    if estimated == inspection.PATH:
+        return _path_table(model, card, X, taus)
+    if taus:
         raise InputError("--tau: is for models of --kind path; others have the levels of their fit")
     if estimated == inspection.CLASS:
         return _class_table(model, card, X)
-    values = inspection.as_columns(model.predict(X))
+    values = inspection.as_columns(inspection.predictions(model, X))
     levels = inspection.levels(model)
     names = [f"{estimated}_{tau:g}" for tau in levels] or ["prediction"]
     return pd.DataFrame(values, columns=names)
@@ -65,6 +67,20 @@ def _class_table(model: Any, card: dict[str, Any], X: Any) -> pd.DataFrame:
     decision = model.decision_function(X)
     labels = np.array(card["classes"], dtype=object)
     return pd.DataFrame({"label": labels[(decision > 0).astype(int)], "decision": decision})
+
+
+def _path_table(model: Any, card: dict[str, Any], X: Any, taus: tuple[float, ...]) -> pd.DataFrame:
+    """Label and decision value at each level, and the probability, which has none."""
+    labels = np.array(card["classes"], dtype=object)
+    asked = taus or (float(card["scores"]["levels"][0]["tau"]),)
+    values = inspection.decisions(model, X, asked)
+    parts: dict[str, Any] = {}
+    for tau, decision in zip(asked, values.T, strict=True):
+        end = f"_{tau:g}" if len(asked) > 1 else ""
+        parts[f"label{end}"] = labels[(decision > 0).astype(int)]
+        parts[f"decision{end}"] = decision
+    parts["probability"] = model.predict_proba(X)[:, 1]
+    return pd.DataFrame(parts)
 
 
 def write_table(frame: pd.DataFrame, output: Path | None) -> None:

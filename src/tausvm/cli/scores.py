@@ -39,6 +39,16 @@ def classification_scores(
 def _machine_figures(model: Any, level: int) -> dict[str, Any]:
     """Support vectors, gap and seconds of a level, and what was chosen for it."""
     figures: dict[str, Any] = {"support": None, "gap": None, "seconds": None, "status": None}
+    if inspection.has_path(model):
+        machine = inspection.last_step(model)
+        result = machine.result_
+        figures.update(
+            kinks=int(machine.n_kinks_),
+            gap=float(machine.dual_gap_),
+            seconds=float(result.seconds),
+            status=result.status.value,
+        )
+        return figures
     supports = inspection.support_counts(model)
     if supports:
         figures["support"] = supports[min(level, len(supports) - 1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__, inspection
+from ..estimators.linear_machine import LinearMachine
 from ..estimators.machine import KernelMachine
 from .graph import Graph
 from .kernels import kernel_values
@@ -20,7 +22,12 @@ from .prepare import prepared_input
 Array = NDArray[np.float64]
 
 
-def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
+def to_onnx(
+    model: Any,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    tau: float | Sequence[float] | None = None,
+) -> Any:
     """Export a fitted estimator, or a pipeline that ends with one, to ONNX.
 
     The graph computes in float64, so it agrees with ``predict`` to rounding. It takes
@@ -45,6 +52,9 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
         one-hot encoders of scikit-learn may stand before it.
     path : path, optional
         Where to save it too.
+    tau : float or list of float, optional
+        For a machine that has every level: which to export, ½ by default. A list gives
+        ``prediction``, or ``label`` and ``decision``, with one column a level.
 
     Returns
     -------
@@ -65,15 +75,21 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
     graph = Graph()
     steps = [step for _, step in model.steps[:-1]] if hasattr(model, "steps") else []
     X = prepared_input(graph, steps, _width(steps, machine))
-    values = decision(graph, machine, X)
-    if is_classifier(machine):
-        _class_outputs(graph, machine, values)
+    levels = inspection.levels(model)
+    if inspection.has_path(model):
+        levels = [0.5] if tau is None else [float(t) for t in np.atleast_1d(tau)]
+        _path_outputs(graph, machine, X, levels, flat=tau is None or isinstance(tau, float | int))
+    elif tau is not None:
+        raise ValueError(f"tau is for machines that have every level, not {type(machine).__name__}")
+    elif is_classifier(machine):
+        _class_outputs(graph, machine, decision(graph, machine, X))
     else:
+        values = decision(graph, machine, X)
         graph.output(values, "prediction", "DOUBLE", ["rows", _n_levels(machine)])
     metadata = {
         "version": __version__,
         "estimator": type(machine).__name__,
-        "tau": json.dumps(inspection.levels(model)),
+        "tau": json.dumps(levels),
     }
     exported = graph.model(f"{type(machine).__name__} of tausvm {__version__}", metadata)
     if path is not None:
@@ -86,6 +102,8 @@ def decision(graph: Graph, machine: Any, X: str) -> str:
     found = inspection.machines(machine)
     if found != [machine]:  # a selection: one machine a level, or one for all
         return graph.concatenated([decision(graph, part, X) for part in found])
+    if isinstance(machine, LinearMachine):
+        return _linear(graph, X, np.atleast_2d(machine.coef_), machine.intercept_)
     if isinstance(machine, KernelMachine):
         values = _clipped(graph, machine, _expansion(graph, machine, X))
         return _rising(graph, machine, values)
@@ -131,16 +149,43 @@ def _rising(graph: Graph, machine: Any, values: str) -> str:
     return graph.node("TopK", values, count, outputs=2, axis=1, largest=0, sorted=1)
 
 
-def _class_outputs(graph: Graph, machine: Any, values: str) -> None:
+def _path_outputs(graph: Graph, machine: Any, X: str, taus: list[float], *, flat: bool) -> None:
+    """The machines of some levels side by side."""
+    parts = [machine.at(tau) for tau in taus]
+    if not is_classifier(machine):
+        if machine.monotone:
+            raise ValueError("monotone=True has no export to ONNX: sort the levels after it")
+        values = graph.concatenated([decision(graph, part, X) for part in parts])
+        graph.output(values, "prediction", "DOUBLE", ["rows", len(taus)])
+        return
+    if flat:
+        _class_outputs(graph, parts[0], decision(graph, parts[0], X))
+        return
+    if len(machine.classes_) != 2:
+        raise ValueError("tau must be one level for more than two classes")
+    labels, kind = _labels(machine)
+    values = graph.concatenated([decision(graph, part, X) for part in parts])
+    above = graph.node("Greater", values, graph.constant(0.0))
+    best = graph.node("Cast", above, to=graph.onnx.TensorProto.INT64)
+    found = graph.node("Gather", graph.constant(labels), best)
+    graph.output(found, "label", kind, ["rows", len(taus)])
+    graph.output(values, "decision", "DOUBLE", ["rows", len(taus)])
+
+
+def _labels(machine: Any) -> tuple[NDArray[Any], str]:
+    """The classes and their ONNX type."""
     labels = np.asarray(machine.classes_)
     if labels.dtype.kind in "iub":
-        kind, labels = "INT64", labels.astype(np.int64)
-    elif labels.dtype.kind in "UO" and all(isinstance(label, str) for label in labels):
-        kind = "STRING"
-    else:
-        raise ValueError(
-            f"classes_ must be text or whole numbers for the export to ONNX, got {labels!r}"
-        )
+        return labels.astype(np.int64), "INT64"
+    if labels.dtype.kind in "UO" and all(isinstance(label, str) for label in labels):
+        return labels, "STRING"
+    raise ValueError(
+        f"classes_ must be text or whole numbers for the export to ONNX, got {labels!r}"
+    )
+
+
+def _class_outputs(graph: Graph, machine: Any, values: str) -> None:
+    labels, kind = _labels(machine)
     if len(labels) == 2:
         flat = graph.node("Reshape", values, graph.constant(np.array([-1], np.int64)))
         above = graph.node("Greater", flat, graph.constant(0.0))

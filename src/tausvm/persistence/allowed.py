@@ -22,8 +22,12 @@ from sklearn import (
 )
 
 from .. import estimators, selection, solvers
-from ..kernels import scalar
-from ..solvers import joint
+from ..estimators.data import TrainingSet
+from ..kernels import Points, products, scalar
+from ..solvers import joint, tau_path
+from ..solvers.linear import LinearResult
+from ..solvers.moving_box import MovingBox
+from ..solvers.path import PathProblem, PathResult
 from .archive import ModelFileError
 
 #: nodes of plain data, and the types they may be of
@@ -108,6 +112,17 @@ def own_types() -> frozenset[type]:
         solvers.Progress,
         solvers.SolverResult,
         joint.JointResult,
+        LinearResult,
+        PathProblem,
+        PathResult,
+        tau_path.Chain,
+        tau_path.TauPath,
+        MovingBox,
+        TrainingSet,
+        Points,
+        products.KernelProducts,
+        products.LinearProducts,
+        products.MatrixProducts,
     ]
     return frozenset(cls for cls in (*public, *parts) if isinstance(cls, type))
 

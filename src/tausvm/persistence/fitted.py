@@ -13,7 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
+from ..estimators.linear_machine import LinearMachine
 from ..estimators.machine import KernelMachine
+from ..estimators.path import PathMachine
 from .archive import ModelFileError
 
 MAX_DEPTH = 50
@@ -26,8 +28,12 @@ def check_model(model: Any) -> None:
     for part in _parts(model):
         if sp.issparse(part):
             part.check_format(full_check=True)
+        elif isinstance(part, PathMachine):
+            _check_path(part)
         elif isinstance(part, KernelMachine):
             _check_machine(part)
+        elif isinstance(part, LinearMachine):
+            _check_linear(part)
 
 
 def _parts(model: Any) -> Iterator[Any]:
@@ -72,6 +78,28 @@ def _check_machine(machine: KernelMachine) -> None:
     centre = machine._centre
     if centre is not None and (not _is_float(centre, 1) or len(centre) != width):
         raise ModelFileError(f"{name}: the centre does not fit the features")
+
+
+def _check_path(machine: PathMachine) -> None:
+    """The training rows of a path and what belongs to them."""
+    if not hasattr(machine, "paths_"):
+        return  # not fitted
+    machine._check_parameters()
+    rows = machine._data.X
+    if not (sp.issparse(rows) or _is_float(rows, 2)) or rows.shape[1] != machine.n_features_in_:
+        raise ModelFileError(f"{type(machine).__name__}: its rows do not fit the features")
+
+
+def _check_linear(machine: LinearMachine) -> None:
+    """The weights and offsets of a linear machine."""
+    if not hasattr(machine, "coef_"):
+        return  # not fitted
+    machine._check_parameters()
+    name, coef = type(machine).__name__, np.atleast_2d(machine.coef_)
+    if not (_is_float(coef, 2) and _is_float(machine.intercept_, 1)):
+        raise ModelFileError(f"{name}: coef_ and intercept_ must be arrays of floats")
+    if coef.shape != (len(machine.intercept_), machine.n_features_in_):
+        raise ModelFileError(f"{name}: coef_ does not fit intercept_ or the features")
 
 
 def _is_float(array: Any, ndim: int) -> bool:

@@ -21,6 +21,8 @@ MAX_ROWS = 4000
 MAX_TRACE = 200
 #: thresholds of a classifier with one level
 THRESHOLDS = 201
+#: levels of a path are the multiples of 1 / LEVELS
+LEVELS = 200
 
 
 def collect(
@@ -41,7 +43,7 @@ def collect(
     columns, described = describe_columns(X, feature_names)
     content: dict[str, Any] = {
         "kind": estimated,
-        "heading": f"{HEADINGS[estimated]} of {target_name or 'the target'}",
+        "heading": HEADINGS[estimated].format(target_name or "the target"),
         "target": target_name or "target",
         "meaning": meaning(estimated),
         "data": {"rows": len(target), "features": int(X.shape[1]), "columns": described},
@@ -57,7 +59,7 @@ def collect(
 
 
 def _regression(model: Any, X: Any, y: Array, columns: list[str]) -> dict[str, Any]:
-    predictions = inspection.as_columns(model.predict(X))
+    predictions = inspection.as_columns(inspection.predictions(model, X))
     taus = inspection.levels(model)
     rising = np.argsort(taus, kind="stable") if taus else np.arange(predictions.shape[1])
     scored = inspection.score_levels(model, y, predictions)
@@ -103,21 +105,49 @@ def _classification(
         raise ValueError(f"a report is about two classes, got a model of {len(known)}")
     actual = y == known[1]
     names = classes if classes is not None else known
-    values = model.decision_function(X)
-    grid = _thresholds(values)
-    decided = values[None, :] > grid[:, None]
-    return {
+    content = {
         "classes": [str(name) for name in names],
         "positives": int(actual.sum()),
         "negatives": int((~actual).sum()),
+    }
+    decided = _path_decisions if inspection.has_path(model) else _threshold_decisions
+    return content | decided(model, X, actual)
+
+
+def _threshold_decisions(model: Any, X: Any, actual: NDArray[np.bool_]) -> dict[str, Any]:
+    """A classifier of one level: the threshold on its decision value moves."""
+    values = model.decision_function(X)
+    grid = _thresholds(values)
+    return {
         "tau": inspection.levels(model)[0],
-        "axis": "threshold",
         "axis_values": grid,
         "start": int(np.argmin(np.abs(grid))),
         "thresholds": grid,
-        **_counts(actual, decided),
+        **_counts(actual, values[None, :] > grid[:, None]),
         "histogram": _histogram(values, actual),
     }
+
+
+def _path_decisions(model: Any, X: Any, actual: NDArray[np.bool_]) -> dict[str, Any]:
+    """A classifier of all levels: the level moves, and with it the whole function."""
+    machine = inspection.last_step(model)
+    taus = np.arange(1, LEVELS) / LEVELS
+    decided = inspection.decisions(model, X, taus.tolist()).T > 0
+    kept = _sample(len(actual), MAX_ROWS)
+    return {
+        "tau": 0.5,
+        "axis_values": taus,
+        "start": LEVELS // 2 - 1,
+        "thresholds": np.array([-machine.intercept(float(tau))[0] for tau in taus]),
+        "kinks": int(machine.n_kinks_),
+        **_counts(actual, decided),
+        "histogram": _histogram(model.predict_proba(_taken(X, kept))[:, 1], actual[kept]),
+    }
+
+
+def _taken(X: Any, rows: NDArray[np.int64]) -> Any:
+    """Some rows of an array, a matrix or a frame."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def _thresholds(values: Array) -> Array:
@@ -156,7 +186,9 @@ def _parameters(model: Any) -> list[list[str]]:
 
 def _certificates(model: Any) -> list[dict[str, Any]]:
     results = inspection.certificates(model)
-    taus: list[float | None] = list(inspection.levels(model))
+    taus: list[float | None] = list(
+        inspection.CERTIFIED if inspection.has_path(model) else inspection.levels(model)
+    )
     if len(taus) != len(results):
         taus = [None] * len(results)
     supports = inspection.support_counts(model)

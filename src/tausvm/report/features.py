@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..inspection import as_columns, predictions
+
 Array = NDArray[np.float64]
 
 #: features with a fan, those first along which the model moves most
@@ -108,8 +110,7 @@ def fans(
             grid = np.linspace(given.min(), given.max(), GRID)
         if len(grid) < 2 or grid[0] == grid[-1]:
             continue
-        levels = np.asarray(model.predict(_cut(X, columns, still, k, grid)), dtype=np.float64)
-        levels = (levels[:, None] if levels.ndim == 1 else levels)[:, rising]
+        levels = as_columns(predictions(model, _cut(X, columns, still, k, grid)))[:, rising]
         at = values[kept]
         if text:
             place = {label: j for j, label in enumerate(grid)}

@@ -494,7 +494,7 @@ function classPage() {
   if (report.histogram) {
     const h = report.histogram;
     const tallest = Math.max(...h.positive, ...h.negative);
-    const bars = frame({ x: range(h.edges), y: [0, tallest * 1.06], height: 260, xLabel: "decision value", yLabel: "rows", title: "Decision values of the two classes" });
+    const bars = frame({ x: range(h.edges), y: [0, tallest * 1.06], height: 260, xLabel: path_ ? `probability of “${positive}”` : "decision value", yLabel: "rows", title: "The two classes apart" });
     for (const [key, kind] of [["negative", "bar"], ["positive", "bar other"]]) {
       h[key].forEach((count, k) => bars.under.append(svg("rect", {
         class: kind, x: bars.X(h.edges[k]) + (key === "positive" ? 1 : 0), width: Math.max(bars.X(h.edges[k + 1]) - bars.X(h.edges[k]) - 1, 0.5),
@@ -510,7 +510,9 @@ function classPage() {
     };
     const legend = el("div", { class: "legend" },
       el("span", {}, el("i", { style: "background:var(--hue)" }), negative), el("span", {}, el("i", { style: "background:var(--mark)" }), positive));
-    main.append(section("Decision values", figure(bars.root, "Right of the line is decided “" + positive + "”."), legend));
+    main.append(path_
+      ? section("Probabilities", figure(bars.root, "The probability of “" + positive + "”, read off the path: the share of levels at which a row is decided so. The line is the level τ."), legend)
+      : section("Decision values", figure(bars.root, "Right of the line is decided “" + positive + "”."), legend));
   }
 
   const update = () => {

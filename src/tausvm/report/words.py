@@ -7,11 +7,11 @@ from ..solvers import SolverResult, Status
 from ..solvers.joint import JointResult
 
 HEADINGS = {
-    QUANTILE: "Quantiles",
-    EXPECTILE: "Expectiles",
-    LOCATION: "Typical values",
-    CLASS: "Decisions",
-    PATH: "Decisions at every level",
+    QUANTILE: "Quantiles of {}",
+    EXPECTILE: "Expectiles of {}",
+    LOCATION: "Typical values of {}",
+    CLASS: "Decisions about {}",
+    PATH: "Decisions about {} at every level",
 }
 
 _MEANINGS = {
