@@ -16,7 +16,7 @@ from .estimators import (
     TauPathSVR,
     TauSVC,
 )
-from .selection import SVRCV, ExpectileSVRCV, QuantileSVRCV
+from .selection import SVRCV, ExpectileSVRCV, LinearSVRCV, QuantileSVRCV
 
 __version__ = "0.1.0"
 
@@ -31,6 +31,7 @@ __all__ = [
     "LinearExpectileSVR",
     "LinearQuantileSVR",
     "LinearSVR",
+    "LinearSVRCV",
     "QuantileSVR",
     "QuantileSVRCV",
     "TauPathSVC",

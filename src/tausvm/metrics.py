@@ -217,6 +217,42 @@ def crossing_rate(
     return float(_mean(crossed.astype(np.float64), sample_weight, flat=True))
 
 
+def squared_correlation(
+    y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None
+) -> float:
+    """The square of the correlation between targets and predictions.
+
+    Unlike R² it forgives a wrong scale and shift. It is 0 where either side is constant.
+
+    Parameters
+    ----------
+    y_true, y_pred : arrays (n,)
+    sample_weight : array (n,), optional
+
+    Returns
+    -------
+    squared correlation : float in [0, 1]
+
+    Examples
+    --------
+    >>> round(squared_correlation([1.0, 2.0, 3.0], [10.0, 20.0, 30.0]), 12)
+    1.0
+    """
+    check_consistent_length(y_true, y_pred, sample_weight)
+    true, predicted = (
+        check_array(y, ensure_2d=False, dtype=np.float64, input_name=name)
+        for y, name in ((y_true, "y_true"), (y_pred, "y_pred"))
+    )
+    weight = np.ones(len(true)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    if np.ptp(true) == 0 or np.ptp(predicted) == 0:
+        return 0.0
+    share = weight / weight.sum()
+    true = true - share @ true
+    predicted = predicted - share @ predicted
+    spread = float(share @ true**2) * float(share @ predicted**2)
+    return min(float(share @ (true * predicted)) ** 2 / spread, 1.0) if spread > 0 else 0.0
+
+
 def _columns(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, bool]:
     """y, the predictions as columns, and whether they were one flat array."""
     y = check_array(y_true, ensure_2d=False, dtype=np.float64, input_name="y_true")
@@ -245,4 +281,5 @@ __all__ = [
     "d2_expectile_score",
     "mean_expectile_loss",
     "mean_interval_score",
+    "squared_correlation",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tausvm import LinearExpectileSVR, LinearQuantileSVR, LinearSVR
+from tausvm import LinearExpectileSVR, LinearQuantileSVR, LinearSVR, LinearSVRCV
 
 
 @parametrize_with_checks(
@@ -14,6 +14,7 @@ from tausvm import LinearExpectileSVR, LinearQuantileSVR, LinearSVR
         LinearSVR(solver="newton", intercept_scaling=1.0, tol=1e-12),
         LinearQuantileSVR(tau=0.3),
         LinearExpectileSVR(tau=0.7),
+        LinearSVRCV(Cs=3, cv=3),
     ]
 )
 def test_check(estimator, check):

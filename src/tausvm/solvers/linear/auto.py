@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ..result import SolverOptions, Status
 from .dual_cd import descend
 from .monitor import LinearResult, Monitor, Point
@@ -14,30 +16,58 @@ from .smooth import minimise
 #: data up to this size are solved to rounding, whatever the tolerance: it costs milliseconds
 FEW_ENTRIES = 20_000
 TO_ROUNDING = 1e-11
-#: passes of coordinate descent before Newton's method takes over
-PASSES = 100
+#: passes of coordinate descent before its pace is judged
+PASSES = 40
+#: and the passes still to come, as its pace foretells, that Newton's method is rather taken for
+MOST_PASSES = 200
+#: losses with corners, which take more Newton steps
+MOST_PASSES_CORNERS = 500
 
 
 def solve_auto(
     problem: LinearProblem, options: SolverOptions, start: Point | None = None
 ) -> LinearResult:
-    """The solver that is quick for this problem."""
+    """``newton`` for few features; else ``dual_cd``, and ``newton`` from there if that is slow."""
     if problem.d <= DIRECT:
-        small = problem.rows.entries <= FEW_ENTRIES
-        asked = options.with_(tol=min(options.tol, TO_ROUNDING)) if small else options
-        result = solve_newton(problem, asked, start)
-        if result.dual_gap <= options.tol:
-            result.status = Status.SOLVED
-        return result
-    monitor = Monitor(problem, options, "auto")
-    first = Monitor(problem, options.with_(max_iter=_passes(options)), "dual_cd")
-    point, _ = descend(problem, first.options, first, None if start is None else start.beta)
-    monitor.trace, monitor.n_iter, monitor.status = first.trace, first.n_iter, first.status
-    if first.status is Status.MAX_ITER and not monitor.limited():
+        return _solve_newton(problem, options, start)
+    monitor = PaceMonitor(problem, options, "dual_cd")
+    point, _ = descend(problem, options, monitor, None if start is None else start.beta)
+    if monitor.slow:
+        monitor.slow, monitor.solver = False, "dual_cd, newton"
+        monitor.judging = False
         finish = maximise if problem.bounded else minimise
         point = finish(problem, monitor, point)
     return monitor.result(point)
 
 
-def _passes(options: SolverOptions) -> int:
-    return min(options.max_iter, PASSES) if options.max_iter >= 0 else PASSES
+def _solve_newton(
+    problem: LinearProblem, options: SolverOptions, start: Point | None
+) -> LinearResult:
+    small = problem.rows.entries <= FEW_ENTRIES
+    asked = options.with_(tol=min(options.tol, TO_ROUNDING)) if small else options
+    result = solve_newton(problem, asked, start)
+    if result.dual_gap <= options.tol:
+        result.status = Status.SOLVED
+    return result
+
+
+class PaceMonitor(Monitor):
+    """Stops coordinate descent where its pace is too slow for the way that is left."""
+
+    slow = False
+    judging = True
+
+    def check(self, primal: float, dual: float) -> bool:
+        if super().check(primal, dual):
+            return True
+        self.slow = self.judging and self.n_iter >= PASSES and self._passes_left() > self._most()
+        return self.slow
+
+    def _most(self) -> int:
+        return MOST_PASSES_CORNERS if self.problem.bounded else MOST_PASSES
+
+    def _passes_left(self) -> float:
+        """By the fall of the gap since half as many passes were done."""
+        past = [entry for entry in self.trace if entry.n_iter <= 0.6 * self.n_iter][-1]
+        fall = math.log(max(past.gap, 1e-300) / self.gap) / (self.n_iter - past.n_iter)
+        return math.log(self.gap / self.options.tol) / fall if fall > 0 else math.inf

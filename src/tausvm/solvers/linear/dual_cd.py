@@ -22,7 +22,8 @@ from .problem import LinearProblem
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-#: passes from one gap check to the next at most, as a share of those done
+#: whole passes' worth of steps from one gap check to the next at most, and as a share of all
+CHECK_EVERY = 8.0
 CHECK_SHARE = 0.25
 #: rows that are neighbours in memory and in the random order
 BLOCK = 16
@@ -54,32 +55,33 @@ def descend(
     point, fitted = sweeps.point()
     if monitor.check(*sweeps.objectives(point, fitted)):
         return point, fitted
-    unchecked, caution = 0, 1.0
+    done, unchecked, caution = 0.0, 0.0, 1.5
     while True:
+        work = sweeps.count / problem.n
         met = sweeps.run(monitor)
         monitor.n_iter += 1
-        unchecked += 1
+        done, unchecked = done + work, unchecked + work
         scale = abs(sweeps.dual_value())
         solved = met.gap <= caution * options.tol * scale
         ruled = (
             options.violation_tol is not None
             and met.total <= options.violation_tol * sweeps.first_total
         )
-        due = unchecked >= max(1, CHECK_SHARE * monitor.n_iter)
+        due = unchecked >= max(CHECK_EVERY, CHECK_SHARE * done)
         if not (solved or ruled or due or monitor.limited()):
             continue
         whole = sweeps.whole
         point, fitted = sweeps.point()
         stop = monitor.check(*sweeps.objectives(point, fitted))
-        unchecked = 0
+        unchecked = 0.0
         if stop:
             return point, fitted
         if ruled and whole:
             monitor.status = Status.SOLVED
             return point, fitted
         if solved or ruled:
-            if whole:
-                caution *= 0.5
+            # what the pass came across was this much less than the gap
+            caution = min(caution, met.gap / (monitor.gap * scale)) if scale > 0 else caution
             sweeps.restore()
 
 

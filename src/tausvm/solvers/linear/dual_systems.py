@@ -8,36 +8,35 @@ computed.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
-from .rows import Rows
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 #: active rows up to which inner products are held: 72 MB
 MOST_ROWS = 3000
+#: rows whose inner products are computed in one call
+BLOCK = 100
 
 
 class InnerProducts:
-    """Inner products of rows, grown as rows are asked for."""
+    """Inner products of rows of a matrix, grown as rows are asked for."""
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
-        self.place = np.full(len(rows), -1, dtype=np.int64)
+    def __init__(self, X: Any) -> None:
+        self.X = X
+        self.place = np.full(X.shape[0], -1, dtype=np.int32)
         self.known = np.empty(0, dtype=np.int64)
         self.matrix = np.empty((0, 0))
-
-    def room_for(self, active: Index) -> bool:
-        """Whether these rows can be held beside, or instead of, those known."""
-        return len(active) <= MOST_ROWS
 
     def of(self, active: Index) -> Array:
         """The matrix of inner products of these rows, a copy."""
         fresh = active[self.place[active] < 0]
         if len(self.known) + len(fresh) > MOST_ROWS:
-            self.place[:] = -1
+            self.place[self.known] = -1
             self.known, fresh = np.empty(0, dtype=np.int64), active
             self.matrix = np.empty((0, 0))
         if len(fresh) > 0:
@@ -51,7 +50,10 @@ class InnerProducts:
         self.place[fresh] = np.arange(old, total)
         matrix = np.empty((total, total))
         matrix[:old, :old] = self.matrix
-        block = self.rows.products(fresh, self.known)
-        matrix[old:] = block
-        matrix[:old, old:] = block[:, :old].T
+        right = self.X[self.known].T
+        for start in range(0, len(fresh), BLOCK):  # short calls, so that Ctrl-C is soon seen
+            some = slice(old + start, min(old + start + BLOCK, total))
+            product = self.X[self.known[some]] @ right
+            matrix[some] = product.toarray() if sp.issparse(product) else product
+        matrix[:old, old:] = matrix[old:, :old].T
         self.matrix = matrix

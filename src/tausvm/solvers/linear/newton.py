@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ..._core import linear as core
 from ..linalg import LinAlgError, cholesky, cholesky_solve
-from .dual_systems import InnerProducts
+from .dual_systems import MOST_ROWS
 from .offset import smooth_offset
 from .problem import LinearProblem
 from .rows import Rows
@@ -210,7 +210,6 @@ class _Iterative:
 
     def __init__(self, newton: Newton) -> None:
         self.newton = newton
-        self.inner = InnerProducts(newton.problem.rows)
 
     def _by_inner_products(
         self, active: Index, rows: Rows, weight: Array, border: bool
@@ -220,7 +219,7 @@ class _Iterative:
         if len(active) == 0:
             rise = -newton.offset_gradient / newton.bend if newton.bend > 0 else 0.0
             return -newton.gradient, rise
-        matrix = self.inner.of(active).T
+        matrix = newton.problem.rows.inner_products(active).T
         matrix[np.arange(len(active)), np.arange(len(active))] += 1.0 / weight
         factor = cholesky(np.asfortranarray(matrix))
         # δ = D(Xp + rise) solves (D⁻¹ + XXᵀ) δ = −Xg + rise·1, and p = −g − Xᵀδ
@@ -238,7 +237,7 @@ class _Iterative:
         active = np.flatnonzero(newton.slope)
         rows, weight = problem.rows.take(active), newton.slope[active]
         border = problem.offset or problem.column > 0
-        if self.inner.room_for(active):
+        if len(active) <= MOST_ROWS:
             return self._by_inner_products(active, rows, weight, border)
         d = problem.d
         diagonal = np.ones(d + 1)

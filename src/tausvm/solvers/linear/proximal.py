@@ -40,6 +40,9 @@ WIDTH = 3.0
 ROWS_A_FEATURE = 4
 #: after a step that failed the reach grows by this factor, and the rows looked at
 CARE = 3.0
+#: a start from β may raise the gap by this factor at first, and σ be raised so often for that
+LEAP = 30.0
+WIDEST = 8
 #: Newton steps in a row on one smoothed problem
 NEWTON_STEPS = 40
 #: what may be left of a smoothed problem's gap, as a share of the gap itself
@@ -105,6 +108,7 @@ class Proximal:
             free = self._unsettled()
             self.reach = float(np.median(self.distance[free])) if free.any() else 0.0
             self.reach = self.reach or self._typical()
+            self._widen()
             return
         sample = drawn(problem, monitor.options.seed)
         if sample is None:
@@ -130,6 +134,17 @@ class Proximal:
         self.point = point
         self.pulled = self.problem.weights(point.beta)
         self._look(self.problem.rows.dot(point.coef))
+
+    def _widen(self) -> None:
+        """Raise σ until responses to the present residuals leave w about where it is."""
+        primal, dual = self.objectives()
+        newton = Newton(self.problem, self.point.coef, self.point.intercept, self.fitted)
+        for _ in range(WIDEST):
+            newton.smooth(self.reach / self.end, self.point.beta)
+            newton.evaluate()
+            if newton.gap <= LEAP * (primal - dual):
+                break
+            self.reach *= 1.0 / FALL
 
     def _begin_from(self, sample: LinearProblem) -> None:
         """The weights of a sample's solution; near a corner nothing is known of β."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
-from joblib import cpu_count
 from numpy.typing import NDArray
 
 from ..._core import linear as core
+from .dual_systems import InnerProducts
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -25,6 +27,12 @@ SHARED = 1_000_000
 PARTS = 4
 #: entries of the block of rows that is multiplied with itself at a time
 BLOCK = 1_000_000
+
+
+@cache
+def cpu_count() -> int:
+    """The processors this process may use; looking them up takes a tenth of a millisecond."""
+    return int(joblib.cpu_count())
 
 
 class Rows:
@@ -41,6 +49,8 @@ class Rows:
     def __init__(self, X: Any, chosen: Index | None = None) -> None:
         self.X = X
         self.sparse = bool(sp.issparse(X))
+        #: one object for X and all its parts, once it is asked for
+        self._inner: list[InnerProducts] = []
         self.chosen = np.arange(X.shape[0], dtype=np.int64) if chosen is None else chosen
         if self.sparse:
             self._matrix: tuple[Any, ...] = (
@@ -63,7 +73,15 @@ class Rows:
 
     def take(self, index: Index) -> Rows:
         """Some of these rows."""
-        return Rows(self.X, self.chosen[index])
+        part = Rows(self.X, self.chosen[index])
+        part._inner = self._inner
+        return part
+
+    def inner_products(self, index: Index) -> Array:
+        """The matrix of inner products of a few rows; they are kept, for all parts of X."""
+        if not self._inner:
+            self._inner.append(InnerProducts(self.X))
+        return self._inner[0].of(self.chosen[index])
 
     def batch(self) -> int:
         """How many rows make a short call of the core."""
@@ -122,25 +140,6 @@ class Rows:
             first, second = pool.map(part, halves)
         return first + second
 
-    def products(self, first: Index, second: Index) -> Array:
-        """The inner products of two sets of rows."""
-        right = self.take(second)
-        out = np.empty((len(first), len(second)))
-        w = np.zeros(self.n_features)
-        for k, i in enumerate(first):
-            at, values = self._row(int(self.chosen[i]))
-            w[at] = values
-            out[k] = right.dot(w)
-            w[at] = 0.0
-        return out
-
-    def _row(self, i: int) -> tuple[Any, Any]:
-        """Where a row has entries, and which."""
-        if not self.sparse:
-            return slice(None), self.X[i]
-        part = slice(*self.X.indptr[i : i + 2])
-        return self.X.indices[part], self.X.data[part]
-
     def _gather(self, kind: Callable[..., None], weight: Array) -> Array:
         """A sum over rows, in parts that are added in order."""
         # a part has its own output, which must not outweigh its rows
@@ -160,14 +159,14 @@ class Rows:
     def _share(self, work: Callable[[int, int, int], None], parts: int | None = None) -> None:
         """Call ``work(begin, end, part)`` over all rows in short batches, parts in threads."""
         parts = self._parts() if parts is None else parts
-        edges = np.linspace(0, len(self), parts + 1).astype(int)
+        edges = [len(self) * k // parts for k in range(parts + 1)]
         step = self.batch()
 
         def part(k: int) -> None:
             for begin in range(edges[k], edges[k + 1], step):
-                work(begin, min(begin + step, int(edges[k + 1])), k)
+                work(begin, min(begin + step, edges[k + 1]), k)
 
-        workers = min(parts, cpu_count())
+        workers = min(parts, cpu_count()) if parts > 1 else 1
         if workers == 1:
             for k in range(parts):
                 part(k)
