@@ -30,6 +30,12 @@ TIGHT = 1e-5
 SQUARED_SHARE = 0.1
 #: the gap as a share of the primal objective, against that of what constants cost
 PRIMAL_SHARE = 10.0
+#: and so many times as much for losses that grow linearly: steps to small gaps are dear
+LINEAR_SHARE = 2.5
+#: steps a variable after which a path is slow
+SLOW_STEPS = 40.0
+#: hard problems are solved directly up to this order
+DIRECT = 3000
 #: a gap is recomputed when a fit ends, and may then differ from the one that ended it
 ROUNDING = 0.1
 #: blocks or systems that a fit may take: the grid has corners where no solver gets far
@@ -45,12 +51,18 @@ class Fits:
     beta : array (n_levels, n_costs, n_train)
     intercept : array (n_levels, n_costs)
         NaN where there is no fit.
+    hard : bool array (n_levels, n_costs)
+        Where steps were not enough.
+    slow : bool array (n_levels, n_costs)
+        Where they were many.
     unsolved : list of float
         Relative gaps of the fits that did not get to the tolerance.
     """
 
     beta: Array
     intercept: Array
+    hard: Mask
+    slow: Mask
     unsolved: list[float] = field(default_factory=list)
 
 
@@ -67,9 +79,19 @@ def fit_points(
     tol: float,
     starts: Starts,
     judge: Judge,
+    rough: bool,
 ) -> Fits:
-    """Fit the points wanted, (n_levels, n_costs), to gaps of ``tol`` times what constants cost."""
-    fits = Fits(np.zeros((*wanted.shape, len(fold.train))), np.full(wanted.shape, np.nan))
+    """Fit the points wanted, (n_levels, n_costs), to gaps of ``tol`` times what constants cost.
+
+    ``rough`` fits that are hard stay where they are.
+    """
+    none = np.zeros_like(wanted)
+    fits = Fits(
+        np.zeros((*wanted.shape, len(fold.train))),
+        np.full(wanted.shape, np.nan),
+        none,
+        none.copy(),
+    )
     points = _Points(task, fold, costs, tol)
     terms = points.terms(0, 0)
     by_solver = task.solver != "auto" or task.options.max_iter >= 0 or tol < TIGHT
@@ -77,33 +99,35 @@ def fit_points(
         _fit_one_by_one(points, gram, wanted, judge, fits)
     elif np.isinf(terms.upper).all() and not terms.kink.any():
         points.tol *= SQUARED_SHARE
-        hard = _fit_columns(points, gram, wanted, starts, judge, fits)
-        _fit_one_by_one(points, gram, hard, judge, fits)
+        points.share *= SQUARED_SHARE
+        _fit_columns(points, gram, wanted, starts, judge, fits)
+        if not rough:
+            _fit_one_by_one(points, gram, fits.hard, judge, fits)
     elif not (terms.ridge_plus.any() or terms.ridge_minus.any()):
-        hard = _fit_paths(points, gram, wanted, starts, judge, fits)
-        _fit_one_by_one(points, gram, hard, judge, fits)
+        points.share *= LINEAR_SHARE
+        _fit_paths(points, gram, wanted, starts, judge, fits)
+        if not rough:
+            _fit_one_by_one(points, gram, fits.hard, judge, fits)
     else:
         _fit_one_by_one(points, gram, wanted, judge, fits)
     return fits
 
 
 class _Points:
-    """The problems of a fold: their terms, and the gaps at which they end."""
+    """The problems of a fold: their terms, and the gaps at which they end.
+
+    The gap is a share ``tol`` of what the best constant costs, and not more than ``share`` of the
+    primal objective. That counts where the data have little noise, and constants cost much more
+    than the best fit.
+    """
 
     def __init__(self, task: Task, fold: Fold, costs: Array, tol: float) -> None:
         self.task = task
         self.y, self.weight = task.y[fold.train], task.weight[fold.train]
         self.costs = costs
         self.tol = tol
+        self.share = PRIMAL_SHARE * tol
         self._risks: dict[int, float] = {}
-
-    @property
-    def share(self) -> float:
-        """The gap at which a fit ends as a share of the primal objective.
-
-        It counts where the data have little noise, and constants cost much more than the best fit.
-        """
-        return PRIMAL_SHARE * self.tol
 
     def terms(self, level: int, k: int) -> DualTerms:
         return self.task.losses[level].dual_terms(self.y, self.costs[k] * self.weight)
@@ -124,9 +148,8 @@ class _Points:
 
 def _fit_columns(
     points: _Points, gram: HeldGram, wanted: Mask, starts: Starts, judge: Judge, fits: Fits
-) -> Mask:
-    """All points at a time; those that float32 was not enough for."""
-    hard = np.zeros_like(wanted)
+) -> None:
+    """All points at a time; hard are those that float32 is not enough for."""
     task = points.task
     places = [(int(level), int(k)) for level, k in np.argwhere(wanted)]
     ridges = np.empty((len(places), 2))
@@ -159,15 +182,13 @@ def _fit_columns(
             continue
         fits.beta[level, k] = found.beta[column]
         fits.intercept[level, k] = found.intercept[column]
-        hard[level, k] = not points.solved(level, k, found.gap[column], found.primal[column])
-    return hard
+        fits.hard[level, k] = not points.solved(level, k, found.gap[column], found.primal[column])
 
 
 def _fit_paths(
     points: _Points, gram: HeldGram, wanted: Mask, starts: Starts, judge: Judge, fits: Fits
-) -> Mask:
-    """Each level along C; the points that take too many steps."""
-    hard = np.zeros_like(wanted)
+) -> None:
+    """Each level along C; hard are those that take too many steps."""
     task = points.task
     for level in task.order:
         ks = np.flatnonzero(wanted[level]).tolist()
@@ -185,13 +206,13 @@ def _fit_paths(
         end = PathEnd(judge, level)
         for k, fit in zip(ks, path, strict=False):
             if task.stop():
-                return hard
+                return
             fits.beta[level, k] = fit.beta
             fits.intercept[level, k] = fit.intercept
-            hard[level, k] = not points.solved(level, k, fit.gap, fit.primal)
+            fits.hard[level, k] = not points.solved(level, k, fit.gap, fit.primal)
+            fits.slow[level, k] = fit.steps > SLOW_STEPS * len(gram)
             if not starts and end.reached(fit.beta, fit.intercept):
                 break
-    return hard
 
 
 def _fit_one_by_one(points: _Points, gram: Gram, wanted: Mask, judge: Judge, fits: Fits) -> None:
@@ -209,7 +230,7 @@ def _fit_one_by_one(points: _Points, gram: Gram, wanted: Mask, judge: Judge, fit
             problem = Problem(gram, points.y, points.terms(level, k), task.offset, gap_clip)
             starts = [start for start in (last, below.get(k)) if start is not None]
             start = _best_start(problem, C, starts)
-            result = _solve(task, problem, points.tol, allowed, start)
+            result = _solve(task, problem, points.tol, allowed, start, fits.hard[level, k])
             if result is None or not np.isfinite(result.dual_gap):
                 fits.unsolved.append(np.inf)
                 continue
@@ -225,7 +246,12 @@ def _fit_one_by_one(points: _Points, gram: Gram, wanted: Mask, judge: Judge, fit
 
 
 def _solve(
-    task: Task, problem: Problem, tol: float, allowed: float, start: SolverResult | None
+    task: Task,
+    problem: Problem,
+    tol: float,
+    allowed: float,
+    start: SolverResult | None,
+    hard: bool,
 ) -> SolverResult | None:
     """One fit to a relative gap of ``tol`` or an absolute one of ``allowed``, None without any."""
 
@@ -238,8 +264,10 @@ def _solve(
         if options.max_iter < 0:
             options = options.with_(max_iter=MOST_ITERATIONS)
         smooth = serves(problem) and not problem.terms.kink.any()
-        if problem.n > FEW:
-            name = "newton" if smooth else "block"
+        if smooth:
+            name = "newton"
+        elif problem.n > FEW:
+            name = "interior_point" if hard and problem.n <= DIRECT else "block"
     try:
         result = solve(problem, name, options, start)
     except ValueError:  # rounding has cost the matrix its definiteness

@@ -29,6 +29,8 @@ class FoldScores:
         Of the rows, by the levels' own losses.
     beta : array (n_levels, n_costs, n_train)
     intercept : array (n_levels, n_costs)
+    slow : bool array (n_levels, n_costs)
+        Where a fit took many steps.
     unsolved : list of float
         Relative gaps of the fits that did not get to the tolerance.
     """
@@ -36,6 +38,7 @@ class FoldScores:
     scores: Array
     beta: Array
     intercept: Array
+    slow: Mask
     unsolved: list[float]
     losses: Array | None = None
 
@@ -48,7 +51,7 @@ def fit_gamma(
     wanted: Mask,
     tol: float,
     starts: dict[int, Starts],
-    keep_losses: bool,
+    rough: bool,
 ) -> dict[int, FoldScores]:
     """The scores of some folds at one γ.
 
@@ -66,16 +69,19 @@ def fit_gamma(
         The gap of the fits, as a share of what constants cost.
     starts : dict
         By fold: where to start, for some of the points.
-    keep_losses : bool
+    rough : bool
+        Leave hard fits where they are, and keep the losses of the rows.
     """
     found = {}
     for k, fold, gram, predict in fold_grams(task, gamma, folds):
         judge = Judge(task, fold, predict)
-        fits = fit_points(task, fold, gram, costs, wanted, tol, starts[k], judge)
-        result = FoldScores(np.full(wanted.shape, np.nan), fits.beta, fits.intercept, fits.unsolved)
+        fits = fit_points(task, fold, gram, costs, wanted, tol, starts[k], judge, rough)
+        result = FoldScores(
+            np.full(wanted.shape, np.nan), fits.beta, fits.intercept, fits.slow, fits.unsolved
+        )
         points = np.nonzero(np.isfinite(fits.intercept))
         values = judge.values(fits.beta[points], fits.intercept[points])
-        if keep_losses:
+        if rough:
             result.losses = np.full((*wanted.shape, len(fold.validation)), np.nan)
         for level, cost, row in zip(*points, values, strict=True):
             result.scores[level, cost] = judge.score(level, row)

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import effective_n_jobs
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -26,10 +26,12 @@ from ..estimators.data import TrainingSet, training_set
 from ..estimators.machine import DISTANCE_KERNELS
 from ..estimators.parameters import check_flag, check_integer, check_positive, refuse
 from ..estimators.regression import KernelRegressor
+from ..estimators.threads import one_blas_thread
 from ..kernels import Points, make_kernel
 from ..losses import Loss
 from ..solvers import SolverOptions
 from .average import averaged
+from .fits import DIRECT
 from .grid import GAMMA_KERNELS, Axis, check_axis, cost_range, gamma_range, make_axis
 from .results import cv_results
 from .scoring import make_scores
@@ -255,8 +257,8 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
     def _finish(self, search: Search, data: TrainingSet, centre: Array | None) -> None:
         """Set the fitted attributes."""
         levels = range(len(search.task.losses))
-        best = [search.best(level) for level in levels]
-        if any(point is None for point in best):
+        best = [found for level in levels if (found := search.best(level)) is not None]
+        if len(best) < len(levels):
             raise ValueError(
                 "no point of the grid could be fitted and scored on all folds; the largest "
                 f"relative gap was {max(search.unsolved, default=np.nan):.2e}, "
@@ -269,8 +271,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         self.n_splits_ = len(search.task.folds)
         self.n_iter_ = search.n_fits
         tables, chosen, indices, scores, machines = [], [], [], [], []
-        for level in levels:
-            g, c = best[level]  # type: ignore[misc]
+        for level, (g, c) in enumerate(best):
             point = {"C": float(costs[c])}
             if with_gamma:
                 point["gamma"] = float(gammas[g])
@@ -278,15 +279,16 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
             indices.append(c * len(gammas) + g)
             scores.append(float(search.means[level, g, c]))
             tables.append(cv_results(search.scores[level], gammas if with_gamma else None, costs))
-            machine = self._machine(**self._level(level), **point)
-            if self.refit == "average":
-                models = search.models[level, float(gammas[g]), float(costs[c])]
-                averaged(machine, data, search.task, centre, float(gammas[g]), models)
-            elif self.refit:
-                machine.fit(data.X, search.task.y, sample_weight=data.weight)
-            if hasattr(self, "feature_names_in_") and self.refit:
+            machines.append(self._machine(**self._level(level), **point))
+        places = [(level, float(gammas[g]), float(costs[c])) for level, (g, c) in enumerate(best)]
+        if self.refit == "average":
+            for machine, place in zip(machines, places, strict=True):
+                averaged(machine, data, search.task, centre, place[1], search.models[place])
+        elif self.refit:
+            self._refit(machines, [place in search.slow for place in places], data, search.task.y)
+        if hasattr(self, "feature_names_in_") and self.refit:
+            for machine in machines:
                 machine.feature_names_in_ = self.feature_names_in_
-            machines.append(machine)
         single = self._single_level
         self.cv_results_ = tables[0] if single else tables
         self.best_params_ = chosen[0] if single else chosen
@@ -295,6 +297,25 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         self.__dict__.pop("best_estimator_", None)
         if self.refit:
             self.best_estimator_ = machines[0] if single else machines
+
+    def _refit(
+        self, machines: Sequence[KernelRegressor], slow: Sequence[bool], data: TrainingSet, y: Array
+    ) -> None:
+        """Fit the machines on all data, at the same time where memory allows."""
+
+        def fit(machine: KernelRegressor, direct: bool) -> None:
+            if direct and self.solver == "auto" and len(data) <= DIRECT:
+                machine.solver = "interior_point"
+            machine.fit(data.X, y, sample_weight=data.weight)
+            machine.solver = self.solver
+
+        jobs = effective_n_jobs(self.n_jobs) if len(machines) > 1 else 1
+        room = self.cache_size * 2**20 / (8 * len(data) ** 2)
+        with one_blas_thread():
+            Parallel(n_jobs=max(1, min(jobs, int(room))), require="sharedmem")(
+                delayed(fit)(machine, direct)
+                for machine, direct in zip(machines, slow, strict=True)
+            )
 
     def predict(self, X: Any) -> Array:
         """Predict at the rows of X with the chosen machines.

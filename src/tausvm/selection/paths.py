@@ -21,20 +21,21 @@ from numpy.typing import NDArray
 
 from .._core.coordinates import HALVES, CoordinateState
 from .._core.pairs import PairState
+from .._core.single import SinglePairs
 from ..kernels import HeldGram
 from ..losses.terms import DualTerms
 from ..solvers.onedim import best_offset
 
 Array = NDArray[np.float64]
 
-#: steps a variable that a fit may take, and so many more for every further variable: then a direct
-#: solve costs less
-MOST_STEPS = 50.0
-MORE_STEPS = 0.15
+#: steps a variable that a fit may take
+MOST_STEPS = 100.0
 #: steps a variable between two looks at the gap
 BATCH = 0.25
 #: but not less than this share of the steps taken
 GROWTH = 0.125
+#: steps times variables between two looks at whether to stop: some hundredths of a second
+BATCH_WORK = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Fit:
     intercept: float
     gap: float
     primal: float
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -80,37 +82,86 @@ def solve_path(
     stop : callable
         Whether to leave at once.
     """
-    beta, gradient, last = np.zeros(len(y)), -y, 0.0
-    slots = np.arange(len(y))
-    most = (MOST_STEPS + MORE_STEPS * len(y)) * len(y)
+    steps = SingleSteps(gram, y) if offset and gram.rows.dtype == np.float32 else Steps(gram, y)
+    last = 0.0
     for problem in problems:
-        C, terms = problem.C, problem.terms
+        beta, gradient = steps.beta, steps.gradient
         if problem.start is not None:
             beta = problem.start.astype(np.float64)
             gradient = gram.product(beta) - y
         elif last > 0:
             fitted = gradient + y
-            factor = _best_factor(beta, fitted, y, terms, C / last)
+            factor = _best_factor(beta, fitted, y, problem.terms, problem.C / last)
             beta, gradient = factor * beta, factor * fitted - y
-        last = C
+        last = problem.C
+        steps.solve(problem, beta, gradient, offset, stop)
+        b = best_offset(problem.terms, -steps.gradient) if offset else 0.0
+        gap, primal = _gap(steps.beta, steps.gradient, y, problem.terms, b)
+        yield Fit(steps.beta.copy(), b, gap, primal, steps.taken)
+
+
+class Steps:
+    """Batches of pair or coordinate steps in double precision."""
+
+    def __init__(self, gram: HeldGram, y: Array) -> None:
+        self.gram = gram
+        self.y = y
+        self.beta, self.gradient = np.zeros(len(y)), -y
+        self.taken = 0
+        self.most = MOST_STEPS * len(y)
+
+    def solve(
+        self,
+        problem: PathProblem,
+        beta: Array,
+        gradient: Array,
+        offset: bool,
+        stop: Callable[[], bool],
+    ) -> None:
+        """From β to the gap of the problem, or as far as the steps go."""
+        self.beta, self.gradient = beta, gradient
+        terms, diagonal = problem.terms, self.gram.diagonal
+        slots = np.arange(len(beta))
         state: PairState | CoordinateState
         if offset:
-            state = PairState(beta, gradient, terms.numbers, gram.diagonal)
+            state = PairState(beta, gradient, terms.numbers, diagonal)
         else:
-            state = CoordinateState(beta, gradient, terms.numbers, gram.diagonal, HALVES)
+            state = CoordinateState(beta, gradient, terms.numbers, diagonal, HALVES)
         while True:
             b = _offset(beta, gradient, terms) if offset else 0.0
-            gap, primal = _gap(beta, gradient, y, terms, b)
+            gap, primal = _gap(beta, gradient, self.y, terms, b)
             enough = min(problem.allowed, problem.share * primal)
-            if gap <= enough or state.steps >= most or stop():
+            if gap <= enough or state.steps >= self.most or stop():
                 break
-            batch = max(BATCH * len(y), GROWTH * state.steps)
-            if state.run(gram.rows, slots, None, 0.0, int(batch) + 1) == 0:
+            batch = max(BATCH * len(beta), GROWTH * state.steps)
+            if state.run(self.gram.rows, slots, None, 0.0, int(batch) + 1) == 0:
                 break  # nothing is left to gain
-        if offset:
-            b = best_offset(terms, -gradient)
-            gap, primal = _gap(beta, gradient, y, terms, b)
-        yield Fit(beta.copy(), b, gap, primal)
+        self.taken = state.steps
+
+
+class SingleSteps(Steps):
+    """The same with an offset in single precision."""
+
+    def __init__(self, gram: HeldGram, y: Array) -> None:
+        super().__init__(gram, y)
+        self.core = SinglePairs(gram.rows, y)
+
+    def solve(
+        self,
+        problem: PathProblem,
+        beta: Array,
+        gradient: Array,
+        offset: bool,
+        stop: Callable[[], bool],
+    ) -> None:
+        core, n = self.core, len(beta)
+        core.begin(beta, gradient, problem.terms.numbers)
+        some = max(n, BATCH_WORK // n)
+        each = int(BATCH * n) + 1
+        while not core.run(problem.allowed, problem.share, each, some):
+            if core.steps >= self.most or stop():
+                break
+        self.beta, self.gradient, self.taken = core.beta, core.gradient, core.steps
 
 
 def _best_factor(beta: Array, fitted: Array, y: Array, terms: DualTerms, most: float) -> float:

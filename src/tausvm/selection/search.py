@@ -24,13 +24,13 @@ from .task import Task
 Array = NDArray[np.float64]
 
 #: a point leaves the race when it is worse than the leader by so many standard errors
-STANDARD_ERRORS = 4.0
+STANDARD_ERRORS = 3.0
 #: with so many validation rows on a fold to tell from
-RACING_ROWS = 100
+RACING_ROWS = 60
 #: the race is between fits with a gap so many times as large as asked for, and this is the share
 #: of a loss that they may be wrong by
 ROUGH = 10.0
-ROUGH_SLACK = 0.03
+ROUGH_SLACK = 0.02
 #: axes of fewer points have no coarse grid
 FINE = 5
 #: which points are neighbours: those at γ and C next to each other, of one level
@@ -67,6 +67,8 @@ class Search:
         NaN where there was no fit.
     models : dict
         By level, γ and C; then by fold. Empty unless the task keeps models.
+    slow : set
+        Points, by level, γ and C, whose fits took many steps.
     unsolved : list of float
         Relative gaps of the fits that did not get to the tolerance.
     """
@@ -79,6 +81,7 @@ class Search:
     scores: Array = field(init=False)
     models: dict[Point, dict[int, tuple[Array, float]]] = field(default_factory=dict)
     unsolved: list[float] = field(default_factory=list)
+    slow: set[Point] = field(default_factory=set)
     n_fits: int = 0
 
     def __post_init__(self) -> None:
@@ -210,13 +213,15 @@ class Search:
             self.scores[:, g, :, fold][tried] = result.scores[tried]
             # of the points that cannot win it is enough to know whether there is a fit
             self.unsolved += [gap for gap in result.unsolved if not rough or np.isinf(gap)]
+            self.slow.update(
+                self._point(level, g, c) for level, c in np.argwhere(result.slow).tolist()
+            )
             for level, c in np.argwhere(tried).tolist():
                 point = self._point(level, g, c)
-                if rough:
-                    assert result.losses is not None
+                if result.losses is not None:
                     look = Look(result.losses[level, c], result.beta[level, c])
                     self._looks.setdefault(point, {})[fold] = look
-                elif self.task.keep_models:
+                if self.task.keep_models:
                     model = result.beta[level, c], float(result.intercept[level, c])
                     self.models.setdefault(point, {})[fold] = model
 
@@ -245,10 +250,18 @@ class Search:
         return alive
 
     def _close_to_best(self) -> Mask:
-        """The points whose rough score may be the best one but for what it is wrong by."""
+        """The points whose rough score may be the best one but for what it is wrong by.
+
+        Those whose fits take many steps are left with it: better ones would take longer than
+        all the others together.
+        """
         means = np.nan_to_num(self.means, nan=-np.inf)
         best = means.max(axis=(1, 2), keepdims=True)
-        return means >= best - ROUGH_SLACK * np.abs(best)
+        close = means >= best - ROUGH_SLACK * np.abs(best)
+        for place in np.argwhere(close).tolist():
+            close[tuple(place)] = self._point(*place) not in self.slow
+        close[close.sum(axis=(1, 2)) == 1] = False  # one alone is chosen anyway
+        return close
 
     def _point(self, level: int, g: int, c: int) -> Point:
         return level, float(self.gammas.values[g]), float(self.costs.values[c])

@@ -1,0 +1,56 @@
+"""The race leaves out what cannot win: the choice on real data is that of the whole grid."""
+
+import numpy as np
+import pytest
+
+from tausvm import SVRCV, ExpectileSVRCV, QuantileSVRCV
+
+from ..shared_data import data_file
+
+#: each point of these grids differs from its neighbours by more than the fits' tolerance does
+COSTS = np.geomspace(0.05, 200.0, 6)
+GAMMAS = np.geomspace(0.03, 10.0, 6)
+
+
+def load(name, rows):
+    table = np.loadtxt(data_file(f"{name}.csv"), delimiter=",", skiprows=1)
+    table = table[np.random.default_rng(0).permutation(len(table))[:rows]]
+    low, high = table.min(axis=0), table.max(axis=0)
+    table = 2.0 * (table - low) / np.where(high > low, high - low, 1.0) - 1.0
+    return table[:, :-1], table[:, -1]
+
+
+@pytest.mark.parametrize("name", ["concrete_comp", "airfoil_noise", "cycle_pp"])
+@pytest.mark.parametrize("selection", [QuantileSVRCV, ExpectileSVRCV])
+def test_same_choice_with_and_without_the_race(selection, name):
+    X, y = load(name, 600)
+    grid = {"Cs": COSTS, "gammas": GAMMAS, "cv": 5, "refit": False}
+    raced = selection(tau=[0.25, 0.75], prune=True, **grid).fit(X, y)
+    whole = selection(tau=[0.25, 0.75], prune=False, **grid).fit(X, y)
+    assert np.isnan(raced.scores_).any(axis=3).mean() > 0.2
+    assert not np.isnan(whole.scores_).any()
+    for k in range(2):
+        ours = whole.cv_results_[k]["mean_test_score"][raced.best_index_[k]]
+        # another point only where the folds cannot tell the two apart
+        assert ours >= whole.best_score_[k] * 1.003
+        assert raced.best_score_[k] == pytest.approx(whole.best_score_[k], rel=0.01)
+
+
+def test_same_choice_of_the_tube_machine():
+    X, y = load("concrete_comp", 600)
+    grid = {"Cs": COSTS, "gammas": GAMMAS, "cv": 5, "refit": False}
+    raced = SVRCV(prune=True, **grid).fit(X, y)
+    whole = SVRCV(prune=False, **grid).fit(X, y)
+    assert raced.best_params_ == whole.best_params_
+
+
+def test_the_race_does_not_depend_on_the_number_of_jobs():
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, size=(500, 2))
+    y = np.sin(4 * X[:, 0]) + 0.2 * rng.normal(size=500)
+    for selection in (QuantileSVRCV, ExpectileSVRCV):
+        one, two = (
+            selection(tau=[0.3, 0.6], Cs=6, gammas=6, n_jobs=jobs).fit(X, y) for jobs in (1, 2)
+        )
+        np.testing.assert_array_equal(one.scores_, two.scores_)
+        np.testing.assert_array_equal(one.predict(X), two.predict(X))
