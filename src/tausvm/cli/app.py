@@ -419,6 +419,8 @@ def run(arguments: Sequence[str]) -> int:
     messages = error_console()
     try:
         code = app(args=list(arguments), prog_name="tausvm", standalone_mode=False)
+        if code == errors.INTERRUPTED:
+            _say(messages, "interrupted")
         return int(code or 0)
     except InputError as error:
         _say(messages, f"error: {error}")
