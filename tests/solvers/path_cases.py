@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tausvm.kernels import Points, make_kernel
 from tausvm.kernels.products import KernelProducts, LinearProducts, MatrixProducts, Products
 from tausvm.solvers.moving_box import MovingBox
-from tausvm.solvers.path import PathProblem
+from tausvm.solvers.path_problem import PathProblem
 
 from ..reference.objective import SideCosts, side_costs
 

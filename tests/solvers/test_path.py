@@ -13,7 +13,8 @@ from tausvm.kernels.products import LinearProducts
 from tausvm.losses import Hinge, Pinball
 from tausvm.solvers import Problem
 from tausvm.solvers.moving_box import MovingBox
-from tausvm.solvers.path import PathProblem, follow_path
+from tausvm.solvers.path import follow_path
+from tausvm.solvers.path_problem import PathProblem
 from tausvm.solvers.result import Status, relative_gap
 
 from ..reference.objective import dual_objective, primal_objective

@@ -23,6 +23,7 @@ cdef extern from "path_loops.h" nogil:
                     double, double*)
     long path_first_to_enter(const double*, const double*, const double*, const double*, long,
                              double, double*)
+    float path_least(const float*, const float*, const float*, long, float, float, float)
     void path_delete_row(double*, long, long, long, double*, double*)
 
 END = 0          # t reached its end
@@ -35,6 +36,25 @@ LOG_FULL = 5     # no room for the values of another kink
 cdef double INDEFINITENESS = 1e-6  # a Schur complement below minus this share is no rounding
 cdef double REFINE = 8          # free points may leave the margin at this multiple of rounding
 cdef double AT_END = 1e-14  # where all boxes close, many kinks come within rounding of the end
+
+
+def least_distances(const float[:, ::1] changes, const float[::1] times, const float[::1] shifts,
+                    const int8_t[::1] status, const double[::1] residual,
+                    const double[::1] slopes):
+    """How near each point came to the other side of the margin, ∞ for free points.
+
+    Residuals are residualᵢ − changesᵢₖ − slopesᵢ·timesₖ − shiftsₖ; a distance below zero is a
+    point on the wrong side at some k.
+    """
+    cdef Py_ssize_t i, n = changes.shape[0], kinks = times.shape[0]
+    least = np.full(n, np.inf, dtype=np.float32)
+    cdef float[::1] out = least
+    with nogil:
+        for i in range(n):
+            if status[i] != 0:
+                out[i] = path_least(&changes[i, 0], &times[0], &shifts[0], kinks, status[i],
+                                    <float>residual[i], <float>slopes[i])
+    return least
 
 
 cdef class PathCore:

@@ -94,6 +94,30 @@ static long path_first_to_enter(const double *restrict side, const double *restr
     return best;
 }
 
+/* The least of sign * (start - change[k] - slope * time[k] - shift[k]) over k */
+PATH_CLONES static float path_least(const float *restrict change, const float *restrict time,
+                                    const float *restrict shift, long n, float sign, float start,
+                                    float slope)
+{
+    float lane[16];
+    for (int k = 0; k < 16; k++)
+        lane[k] = INFINITY;
+    long j = 0;
+    for (; j + 16 <= n; j += 16)
+        for (int k = 0; k < 16; k++) {
+            float value = sign * (start - change[j + k] - slope * time[j + k] - shift[j + k]);
+            lane[k] = value < lane[k] ? value : lane[k];
+        }
+    for (; j < n; j++) {
+        float value = sign * (start - change[j] - slope * time[j] - shift[j]);
+        lane[0] = value < lane[0] ? value : lane[0];
+    }
+    float least = lane[0];
+    for (int k = 1; k < 16; k++)
+        least = lane[k] < least ? lane[k] : least;
+    return least;
+}
+
 /* Delete row and column `gone` of A from its Cholesky factor, A = L L', L by rows with
  * `stride`: the rows below move up and plane rotations make them triangular again. */
 static void path_delete_row(double *L, long stride, long size, long gone, double *cosine,

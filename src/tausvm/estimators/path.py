@@ -16,7 +16,8 @@ from ..kernels import Points, make_kernel
 from ..kernels.gram import CHUNK_BYTES
 from ..kernels.products import KernelProducts, LinearProducts, MatrixProducts, Products
 from ..solvers.moving_box import MovingBox
-from ..solvers.path import PathOptions, PathProblem, PathResult, follow_path
+from ..solvers.path import follow_path
+from ..solvers.path_problem import PathOptions, PathProblem, PathResult
 from ..solvers.result import SolverResult, Status, relative_gap
 from .classification import TauSVC
 from .copies import merge_copies
@@ -72,7 +73,7 @@ class PathMachine(KernelMachine):
 
     def _fit_paths(self, data: TrainingSet, group: Index, problems: list[PathProblem]) -> None:
         with one_blas_thread(), progress_log(self.verbose) as callback:
-            options = PathOptions(tol=self.tol, callback=callback)
+            options = PathOptions(self.tol, self.cache_size, self.memory_limit, callback)
             results = [follow_path(problem, options) for problem in problems]
         self._data = data
         self._group = group

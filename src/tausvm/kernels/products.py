@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,14 @@ class Products(ABC):
             block += self.constant
         return block
 
+    def through(self, rows: Index, points: Index, columns: Array) -> Array:
+        """K[rows][:, points] @ columns."""
+        return self.block(rows, points) @ columns
+
+    def roughly_through(self, points: Index, columns: Array) -> NDArray[np.float32]:
+        """K[:, points] @ columns in float32, for a first look."""
+        return self.through(np.arange(len(self)), points, columns).astype(np.float32)
+
     def product(self, beta: Array) -> Array:
         """Kβ for a vector or a matrix of columns."""
         values = self._product(beta)
@@ -83,6 +92,29 @@ class LinearProducts(Products):
 
     def _product(self, beta: Array) -> Array:
         return np.asarray(self.points.X @ self.weights(beta))
+
+    def through(self, rows: Index, points: Index, columns: Array) -> Array:
+        if self.points.sparse:  # columns of weights would be dense
+            return super().through(rows, points, columns)
+        X = self.points.X
+        values = np.asarray(X[rows] @ (X[points].T @ columns))
+        return values + self.constant * columns.sum(axis=0) if self.constant else values
+
+    def roughly_through(self, points: Index, columns: Array) -> NDArray[np.float32]:
+        if self.points.sparse:
+            return super().roughly_through(points, columns)
+        weights = (self.points.X[points].T @ columns).astype(np.float32)
+        values: NDArray[np.float32] = self._rough @ weights
+        if self.constant:
+            values += (self.constant * columns.sum(axis=0)).astype(np.float32)
+        return values
+
+    @cached_property
+    def _rough(self) -> NDArray[np.float32]:
+        return np.asarray(self.points.X, dtype=np.float32)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_rough"}
 
 
 class KernelProducts(Products):
@@ -136,3 +168,34 @@ class MatrixProducts(Products):
 
     def _product(self, beta: Array) -> Array:
         return np.asarray(self.matrix @ beta)
+
+
+class HeldProducts(Products):
+    """The matrix of other products, held whole; products of a linear kernel stay with it."""
+
+    def __init__(self, products: Products) -> None:
+        super().__init__()
+        self.products = products
+        everything = np.arange(len(products))
+        self.matrix = products.block(everything, everything)
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def diagonal(self) -> Array:
+        return self.products.diagonal()
+
+    def _block(self, i: Index, j: Index) -> Array:
+        return self.matrix[np.ix_(i, j)]
+
+    def _product(self, beta: Array) -> Array:
+        if isinstance(self.products, LinearProducts):
+            return self.products.product(beta)
+        return np.asarray(self.matrix @ beta)
+
+    def roughly_through(self, points: Index, columns: Array) -> NDArray[np.float32]:
+        return np.asarray(self._rough[points].T @ columns.astype(np.float32))
+
+    @cached_property
+    def _rough(self) -> NDArray[np.float32]:
+        return self.matrix.astype(np.float32)

@@ -13,167 +13,56 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from .._core.path import BATCH, END, GROW, INDEFINITE, LOG_FULL, PathCore
-from ..kernels.products import Products
 from .moving_box import LOWER_SLOPE, UPPER_SLOPE, MovingBox
+from .path_coarse import solve_one_by_one
 from .path_log import PathLog, joined
+from .path_problem import PathError, PathOptions, PathProblem, PathResult
+from .path_window import Window, Windows
 from .result import Progress, Status, relative_gap
-from .tau_path import TauPath
+from .tau_path import Chain, TauPath
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Signs = NDArray[np.int8]
 
-#: how far labels are moved apart, as a share of their size: points that would reach the margin
-#: together, or depend on each other there, come one after the other
+#: how far labels are moved apart, as a share of their size, and boxes made narrower: points that
+#: would reach the margin together, or depend on each other there, come one after the other
 APART = 1e-10
-#: objectives up to this share of the primal at f = 0 count as 0
-ROUNDING = 1e-14
 #: a point counts as dependent on the free ones where they leave less than this of its norm
 INDEPENDENCE = 1e-14
-
-
 #: the level from which the path is walked up and down: where the offset is free all boxes are
 #: closed at both ends, and nothing is known there
 FIRST = 0.5
 #: free points may be this far from the margin, as a share of the labels' size, before a batch
 #: is walked again
 DRIFT = 1e-7
+#: a batch with a larger gap than wanted is walked again down to this many kinks
+FEWEST_FOR_GAP = 16
 #: kinks between two exact evaluations of the residuals
 BATCH_KINKS = 256
 #: kinks in a row that may go without a step in τ, beside the number of points
 ZERO_STEPS = 1000
+#: how many pieces of a thinned path are checked
+PIECES_CHECKED = 200
 
 
-@dataclass
-class PathProblem:
-    """The dual problem of every τ.
-
-    Parameters
-    ----------
-    products : Products
-        The kernel matrix, with its constant where the offset is penalised.
-    y : array (n,)
-    box : MovingBox
-    offset : bool
-        Whether b is free, and so Σβ = 0.
-    """
-
-    products: Products
-    y: Array
-    box: MovingBox
-    offset: bool
-
-    @property
-    def n(self) -> int:
-        return len(self.y)
-
-    def objectives(self, beta: Array, fitted: Array, b: float, tau: float) -> tuple[float, float]:
-        """Primal and dual at τ: ½βᵀKβ + Σ sup_β (rβ) over the box, and yᵀβ − ½βᵀKβ."""
-        residual = self.y - fitted - b
-        quadratic = 0.5 * float(beta @ fitted)
-        loss = residual * np.where(residual > 0, self.box.upper(tau), self.box.lower(tau))
-        primal, dual = quadratic + float(loss.sum()), float(self.y @ beta) - quadratic
-        # where all boxes are closed both are zero up to rounding
-        negligible = ROUNDING * self._size
-        return primal if primal > negligible else 0.0, dual if dual > negligible else 0.0
-
-    def closing_offset(self, tau: float) -> float:
-        """The offset at τ = 0 or 1 where Σβ = 0 leaves β = 0 alone: no residual may cost."""
-        costly = self.box.upper(tau) > 0
-        if costly.any():
-            return float(self.y[costly].max())
-        return float(self.y[self.box.lower(tau) < 0].min())
-
-    def violation(self, beta: Array, fitted: Array, tau: float) -> float:
-        """The largest gain of the dual's one-sided derivatives, 0 at an optimum."""
-        residual = self.y - fitted
-        rounding = 1e-8 * (self.box.upper(tau) - self.box.lower(tau))
-        up = residual[beta < self.box.upper(tau) - rounding].max(initial=-np.inf)
-        down = residual[beta > self.box.lower(tau) + rounding].min(initial=np.inf)
-        return max(float(up - down if self.offset else max(up, -down)), 0.0)
-
-    @cached_property
-    def _size(self) -> float:
-        """The primal at f = 0, for the costs of all τ together."""
-        widest = np.maximum(self.box.upper(0.0), self.box.upper(1.0))
-        widest = np.maximum(widest, -np.minimum(self.box.lower(0.0), self.box.lower(1.0)))
-        return float(widest @ np.abs(self.y))
-
-
-class PathError(Exception):
-    """A path that could not be followed any further."""
-
-    def __init__(self, indefinite: bool, tau: float) -> None:
-        super().__init__(f"the path could not be followed beyond tau = {tau:.6g}")
-        self.indefinite = indefinite
-        self.tau = tau
-
-
-@dataclass(frozen=True)
-class PathOptions:
-    """When to stop and how to work.
-
-    Parameters
-    ----------
-    tol : float
-        The relative duality gap that every check on the way must meet.
-    max_kinks : int
-        Bound on the kinks, −1 for none.
-    time_limit : float or None
-        Bound in seconds.
-    callback : callable or None
-        Called with a :class:`Progress` at every check.
-    """
-
-    tol: float = 1e-6
-    max_kinks: int = -1
-    time_limit: float | None = None
-    callback: Callable[[Progress], object] | None = None
-
-
-@dataclass
-class PathResult:
-    """A path with its certificate.
-
-    Attributes
-    ----------
-    path : TauPath
-    status : Status
-    n_kinks : int
-        Kinks in τ, those on the way to the first solution not counted.
-    n_start : int
-        Kinks on the way to the first solution.
-    checked, gaps : arrays
-        The τ at which the path was checked on the way, and the relative duality gaps there,
-        from the data.
-    seconds : float
-    """
-
-    path: TauPath
-    status: Status
-    n_kinks: int
-    n_start: int
-    checked: Array
-    gaps: Array
-    seconds: float
-
-    @property
-    def dual_gap(self) -> float:
-        """The largest gap seen."""
-        return float(self.gaps.max(initial=0.0))
+def follow_path(problem: PathProblem, options: PathOptions | None = None) -> PathResult:
+    """All kinks for τ from 0 to 1, with the gaps of the checks on the way."""
+    return _Walk(problem, options or PathOptions()).result()
 
 
 @dataclass
 class _State:
-    """Where a walk is."""
+    """Where a walk is: t, β, the residuals y − Kβ − b, the sets, and the margin's factor."""
 
+    t: float
     beta: Array
     residual: Array
     status: Signs
@@ -182,25 +71,26 @@ class _State:
     factor: Array
     fitted: Array
 
-    def copy(self) -> _State:
+    def at_start(self) -> _State:
+        """The same point as the start of another leg."""
         return _State(
-            self.beta.copy(),
-            self.residual.copy(),
-            self.status.copy(),
-            self.offset,
-            self.free.copy(),
-            self.factor,
-            self.fitted,
-        )
+            0.0, self.beta.copy(), self.residual.copy(), self.status.copy(), self.offset,
+            self.free, self.factor, self.fitted,
+        )  # fmt: skip
 
 
-def follow_path(problem: PathProblem, options: PathOptions | None = None) -> PathResult:
-    """All kinks for τ from 0 to 1, with the gaps of the checks on the way."""
-    return _Walk(problem, options or PathOptions()).result()
+@dataclass
+class _Leg:
+    """A walk from t = 0 to ``end``: the box as a function of t, and the τ of a t."""
+
+    box: MovingBox
+    end: float
+    level: Callable[[float], float]
+    log: PathLog | None = None
 
 
 class _Walk:
-    """Algorithm 1: from the trivial problem to the first τ, then up and down from there."""
+    """Algorithm 1: from the trivial problem to the first τ, then down and up from there."""
 
     def __init__(self, problem: PathProblem, options: PathOptions) -> None:
         self.problem = problem
@@ -215,159 +105,277 @@ class _Walk:
         self.box = MovingBox(problem.box.numbers * (1.0 - APART * rng.uniform(size=problem.n)))
         self.scale = float(spread)
         diagonal = problem.products.diagonal()
-        self.root = np.sqrt(diagonal)
         typical = float(np.median(diagonal)) or float(diagonal.mean()) or 1.0
         self.shift = typical if problem.offset else 0.0
-        self.window = np.arange(problem.n)
-        self.K = problem.products.block(self.window, self.window) + self.shift
+        self.windows = Windows(problem.products, self.shift, options.cache_size)
         self.checked: list[float] = []
         self.gaps: list[float] = []
         self.n_kinks = 0
+        self.resolved: list[float] = []
 
     def result(self) -> PathResult:
-        state = self._leg(self._trivial(FIRST), self.box.shrunk(FIRST), 1.0, None, lambda t: FIRST)
+        first = self._follow(_Leg(self.box.shrunk(FIRST), 1.0, lambda t: FIRST), self._trivial())
         n_start, self.n_kinks = self.n_kinks, 0
-        ends, logs = [], []
+        limit = 0.5 * self.options.memory_limit * 2**20
+        ends: list[Signs] = []
+        chains: list[Chain] = []
+        thinned = 1
         for way, length in ((-1, FIRST), (1, 1.0 - FIRST)):
-            log = PathLog(state.offset, state.free, state.beta[state.free])
-            box = self.box.from_(FIRST, way)
-            ends.append(self._leg(state.copy(), box, length, log, partial(_level, way)))
+            log = PathLog(limit, first.offset, first.free, first.beta[first.free])
+            leg = _Leg(self.box.from_(FIRST, way), length, partial(_level, way), log)
+            ends.append(self._follow_or_solve(leg, first.at_start()))
             if self.problem.offset:
                 log.close(self.problem.closing_offset(_level(way, length)))
-            logs.append(log.chain(FIRST, way))
-        path = joined(self.box, ends[0].status, logs[0], logs[1], state.status)
+            chains.append(log.chain(FIRST, way))
+            thinned = max(thinned, log.every)
+        path = joined(self.box, ends[0], chains[0], chains[1], first.status)
+        if thinned > 1:
+            self._check_pieces(path)
         order = np.argsort(self.checked, kind="stable")
+        gaps = np.array(self.gaps)[order]
+        met = gaps.max(initial=0.0) <= self.options.tol
         return PathResult(
-            path,
-            Status.SOLVED,
-            self.n_kinks,
-            n_start,
-            np.array(self.checked)[order],
-            np.array(self.gaps)[order],
-            time.perf_counter() - self.started,
+            path=path,
+            status=Status.SOLVED if met else Status.NUMERICAL_ERROR,
+            n_kinks=self.n_kinks,
+            n_start=n_start,
+            checked=np.array(self.checked)[order],
+            gaps=gaps,
+            thinned=thinned,
+            resolved=(min(self.resolved), max(self.resolved)) if self.resolved else None,
+            seconds=time.perf_counter() - self.started,
         )
 
-    def _trivial(self, tau: float) -> _State:
+    def _trivial(self) -> _State:
         """β = 0, the solution with all bounds at zero, and who is free when they open."""
-        y, box = self.y, self.box
-        n = self.problem.n
-        state = _State(
-            np.zeros(n),
-            y.copy(),
-            np.sign(y).astype(np.int8),
-            0.0,
-            np.empty(0, np.intp),
-            np.empty((0, 0)),
-            np.zeros(n),
-        )
-        state.status[y == 0] = 1
+        y, n = self.y, self.problem.n
+        status = np.where(y < 0, -1, 1).astype(np.int8)
+        nobody = np.empty(0, np.intp)
+        factor = np.empty((0, 0))
+        state = _State(0.0, np.zeros(n), y.copy(), status, 0.0, nobody, factor, np.zeros(n))
         if self.problem.offset:
-            lower, upper = box.lower(tau), box.upper(tau)
+            lower, upper = self.box.lower(FIRST), self.box.upper(FIRST)
             order = np.argsort(-y, kind="stable")
             above = np.cumsum(upper[order])
             below = lower.sum() - np.cumsum(lower[order])
             place = int(np.argmax(above + below >= 0))
             free = order[place]
             state.offset = float(y[free])
-            state.status[order[:place]] = 1
-            state.status[order[place:]] = -1
-            state.status[free] = 0
+            status[order[:place]] = 1
+            status[order[place:]] = -1
+            status[free] = 0
             state.free = np.array([free])
             state.residual = y - state.offset
         return state
 
-    def _leg(
-        self,
-        state: _State,
-        box: MovingBox,
-        end: float,
-        log: PathLog | None,
-        level: Callable[[float], float],
-    ) -> _State:
-        """Walk from t = 0 to its end; returns the state there.
+    def _follow_or_solve(self, leg: _Leg, state: _State) -> Signs:
+        """Walk a leg; where that fails, solve for the rest of it level by level."""
+        assert leg.log is not None
+        self._last = state
+        try:
+            return self._follow(leg, state).status
+        except PathError as error:
+            if error.indefinite:
+                raise
+            state = self._last
+            problem, level = self.problem, leg.level
+            for found in solve_one_by_one(
+                problem, self.box, (state.beta, state.offset), level(state.t), level(leg.end),
+                self.options,
+            ):  # fmt: skip
+                t = abs(found.tau - FIRST)
+                leg.log.add_solution(t, found.offset, found.beta, state.status, found.status)
+                state.status = found.status
+                self.checked.append(found.tau)
+                self.gaps.append(found.gap)
+                self.resolved.append(found.tau)
+            return state.status
+
+    def _follow(self, leg: _Leg, state: _State) -> _State:
+        """Walk to the end of a leg; returns the state there.
 
         A batch whose end does not stand up to an exact evaluation is walked again in smaller
         ones, each with a fresh factor.
         """
-        t, kinks = 0.0, BATCH_KINKS
+        kinks = BATCH_KINKS
+        self.windows.restart()
         self._refresh(state)
         while True:
-            trial = state.copy()
-            core = self._core(trial, box, t, kinks)
-            outcome = core.run(end, kinks, 0.0, self.pull, self.problem.n + ZERO_STEPS)
-            trial.offset = core.offset
-            trial.free = np.array(core.free[: core.size], dtype=np.intp)
-            sound = outcome in (END, BATCH, GROW, LOG_FULL) and self._refresh(trial)
+            kinks = min(kinks, self.windows.most_kinks)
+            slopes = self._slopes(state, leg.box)
+            drive, rate = self._motion(state, slopes)
+            window = self.windows.current(state.free, state.residual, rate)
+            core = self._core(state, leg.box, window, slopes, drive, kinks)
+            outcome = core.run(
+                leg.end, kinks, 0.0, self._pull(slopes), window.K.shape[0] + ZERO_STEPS
+            )
+            valid = self.windows.valid_kinks(
+                core, window, state.beta, state.residual, state.status, state.offset, drive,
+                slopes, state.t,
+            )  # fmt: skip
+            cut = valid < core.n_kinks
+            if cut and valid == 0:
+                continue
+            arrived = outcome == END and not cut
+            sound = cut or outcome in (END, BATCH, GROW, LOG_FULL)
+            if sound:
+                trial = self._after(state, leg.box, core, window, valid, cut)
+                sound = self._refresh(trial)
+            if sound and leg.log is not None and kinks > FEWEST_FOR_GAP:
+                sound = self._gap(trial, leg.level(trial.t))[0] <= self.options.tol
             if not sound:
                 if kinks == 1:
-                    raise PathError(outcome == INDEFINITE, level(t))
+                    raise PathError(outcome == INDEFINITE)
                 kinks = max(kinks // 4, 1)
                 continue
-            kinks = min(2 * kinks, BATCH_KINKS)
-            self.n_kinks += core.n_kinks
-            t, state = core.t, trial
-            if log is not None:
-                log.add(core, self.window, core.n_kinks)
-                if outcome != END or not self.problem.offset:
-                    self._check(state, level(t))
-            if outcome == END:
+            kinks = min(2 * max(valid, 8), BATCH_KINKS)
+            self.n_kinks += valid
+            state = self._last = trial
+            if leg.log is not None:
+                leg.log.add(core, window.index, valid, arrived)
+                if not (arrived and self.problem.offset):
+                    self._check(state, leg.level(state.t))
+            if arrived:
                 return state
 
-    def _core(self, state: _State, box: MovingBox, t: float, kinks: int) -> PathCore:
-        n = self.problem.n
+    # ---- one batch ----
+
+    def _slopes(self, state: _State, box: MovingBox) -> Array:
+        """How fast the points at bounds move."""
         slopes = np.where(state.status > 0, box.numbers[UPPER_SLOPE], box.numbers[LOWER_SLOPE])
         slopes[state.status == 0] = 0.0
-        self.pull = float(np.abs(slopes) @ self.root)
-        drive = self.K @ slopes
-        capacity = min(n, 2 * len(state.free) + 64) + 4
+        return slopes
+
+    def _pull(self, slopes: Array) -> float:
+        return float(np.abs(slopes) @ self.windows.root)
+
+    def _motion(self, state: _State, slopes: Array) -> tuple[Array, Array]:
+        """K s of the moving bounds, and the rates of all residuals."""
+        products, free = self.windows.products, state.free
+        drive = products.product(slopes)
+        if self.windows.whole:
+            return drive, drive
+        shifted = drive[free] + self.shift * slopes.sum()
+        delta, offset_rate = self._margin(state, -shifted, slopes.sum())
+        way = np.zeros_like(slopes)
+        way[free] = delta
+        return drive, -(drive + products.product(way) + offset_rate)
+
+    def _core(
+        self, state: _State, box: MovingBox, window: Window, slopes: Array, drive: Array, kinks: int
+    ) -> PathCore:
+        index, free = window.index, state.free
+        total = slopes.sum()
+        capacity = min(len(index), len(free) + kinks) + 4
         core = PathCore(
-            self.K, box.numbers, state.beta, state.residual, drive, state.status,
-            state.offset, slopes.sum(), self.problem.offset, capacity, INDEPENDENCE,
-        )  # fmt: skip
-        core.start_at(t)
-        core.set_free(state.free.astype(np.int32), state.factor)
-        core.new_log(kinks + 8, (kinks + 8) * capacity, False)
+            window.K,
+            np.ascontiguousarray(box.numbers[:, index]),
+            state.beta[index],
+            state.residual[index],
+            drive[index] + self.shift * total,
+            state.status[index],
+            state.offset,
+            total,
+            self.problem.offset,
+            capacity,
+            INDEPENDENCE,
+        )
+        core.start_at(state.t)
+        core.set_free(np.searchsorted(index, free).astype(np.int32), state.factor)
+        core.new_log(kinks + 4, (kinks + 4) * (len(free) + kinks // 2 + 4), not window.whole)
         return core
+
+    def _after(
+        self, state: _State, box: MovingBox, core: PathCore, window: Window, valid: int, cut: bool
+    ) -> _State:
+        """The state after a batch, or after its first kinks."""
+        index = window.index
+        status, local = state.status.copy(), np.asarray(core.status)
+        if cut:
+            changed = np.asarray(core.log_index)[:valid]
+            known = changed >= 0
+            status[index[changed[known]]] = np.asarray(core.log_status)[:valid][known]
+            t, offset = core.log_t[valid - 1], core.log_offset[valid - 1]
+            begin = int(np.asarray(core.log_size)[: valid - 1].sum())
+            free = np.array(core.members[begin : begin + core.log_size[valid - 1]])
+            values = np.array(core.values[begin : begin + len(free)])
+        else:
+            status[index] = local
+            t, offset = core.t, core.offset
+            free = np.array(core.free[: core.size])
+            values = np.asarray(core.beta)[free]
+        free = index[free]
+        bounds = np.where(status > 0, box.upper(t), box.lower(t))
+        bounds[free] = values
+        return _State(t, bounds, np.empty(len(status)), status, offset, free, _NO_FACTOR, bounds)
+
+    # ---- the margin ----
+
+    def _margin(self, state: _State, right: Array, drive_sum: float) -> tuple[Array, float]:
+        """Solve K_MM δ + b′·1 = right, Σδ = −drive_sum where the offset is free."""
+        if len(state.free) == 0:
+            return right, 0.0
+        delta = cho_solve((state.factor, True), right, check_finite=False)
+        if not self.problem.offset:
+            return delta, 0.0
+        ones = cho_solve((state.factor, True), np.ones(len(right)), check_finite=False)
+        b = (delta.sum() + drive_sum) / ones.sum()
+        return delta - b * ones, float(b)
 
     def _refresh(self, state: _State) -> bool:
         """Exact residuals, a fresh factor and free points back on the margin; False where the
         free points had gone too far from it."""
-        free, products = state.free, self.problem.products
+        free, products = state.free, self.windows.products
+        block = products.block(free, free) + self.shift
         try:
-            block = self.K[np.ix_(free, free)]
             state.factor = cholesky(block, lower=True, check_finite=False)
         except LinAlgError:
             return False
-        state.fitted = products.product(state.beta)
-        state.residual[:] = self.y - state.fitted - state.offset
+        self._evaluate(state)
         if len(free) == 0:
             return True
-        if np.abs(state.residual[free]).max() > DRIFT * self.scale:
+        distance = np.abs(state.residual[free]).max()
+        if distance > DRIFT * self.scale:
             return False
-        self._correct(state)
-        state.fitted = products.product(state.beta)
-        state.residual[:] = self.y - state.fitted - state.offset
+        if distance > 1e-13 * self.scale:
+            change, b = self._margin(state, state.residual[free], float(state.beta.sum()))
+            state.beta[free] += change
+            state.offset += b
+            self._evaluate(state)
         state.residual[free] = 0.0
         return True
 
-    def _correct(self, state: _State) -> None:
-        """Move the free points so that their residuals vanish [and Σβ = 0]."""
-        free = state.free
-        change = cho_solve((state.factor, True), state.residual[free], check_finite=False)
-        if self.problem.offset:
-            ones = cho_solve((state.factor, True), np.ones(len(free)), check_finite=False)
-            b = (change.sum() + state.beta.sum()) / ones.sum()
-            change -= b * ones
-            state.offset += b
-        state.beta[free] += change
+    def _evaluate(self, state: _State) -> None:
+        state.fitted = self.windows.products.product(state.beta)
+        state.residual = self.y - state.fitted - state.offset
+
+    # ---- checks ----
+
+    def _gap(self, state: _State, tau: float) -> tuple[float, float, float]:
+        primal, dual = self.problem.objectives(state.beta, state.fitted, state.offset, tau)
+        return relative_gap(primal, dual), primal, dual
 
     def _check(self, state: _State, tau: float) -> None:
-        primal, dual = self.problem.objectives(state.beta, state.fitted, state.offset, tau)
+        gap, primal, dual = self._gap(state, tau)
         self.checked.append(tau)
-        self.gaps.append(relative_gap(primal, dual))
+        self.gaps.append(gap)
         if self.options.callback is not None:
             seconds = time.perf_counter() - self.started
             self.options.callback(Progress(self.n_kinks, seconds, primal, dual))
+
+    def _check_pieces(self, path: TauPath) -> None:
+        """The gaps in the middle of the widest pieces of a path that was thinned."""
+        taus = path.chain.tau
+        widest = np.argsort(-np.diff(taus), kind="stable")[:PIECES_CHECKED]
+        for piece in widest:
+            tau = float(0.5 * (taus[piece] + taus[piece + 1]))
+            beta, b = path.solution(tau)
+            fitted = self.windows.products.product(beta)
+            self.checked.append(tau)
+            self.gaps.append(relative_gap(*self.problem.objectives(beta, fitted, b, tau)))
+
+
+_NO_FACTOR = np.empty((0, 0))
 
 
 def _level(way: int, t: float) -> float:

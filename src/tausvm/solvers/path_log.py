@@ -15,29 +15,95 @@ Signs = NDArray[np.int8]
 
 
 class PathLog:
-    """The records of one leg, from its start on."""
+    """The records of one leg, from its start on.
 
-    def __init__(self, offset: float, free: Index, values: Array) -> None:
+    Where they outgrow ``limit`` bytes every second one is given up, and from then on only every
+    second, fourth, … kink is recorded; changes of the sets are all kept.
+    """
+
+    def __init__(self, limit: float, offset: float, free: Index, values: Array) -> None:
+        self.limit = limit
+        #: of so many kinks one is kept
+        self.every = 1
+        self._seen = 0
         self.t = [np.zeros(1)]
         self.offset = [np.array([offset])]
-        self.index = [np.array([-1], dtype=np.int32)]
-        self.status = [np.zeros(1, dtype=np.int8)]
         self.size = [np.array([len(free)], dtype=np.int64)]
         self.members = [free.astype(np.int32)]
         self.values = [values]
+        self.at: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+        self.index: list[NDArray[np.int32]] = [np.empty(0, np.int32)]
+        self.status: list[Signs] = [np.empty(0, np.int8)]
+        self._records = 1
+        self._bytes = 0
 
-    def add(self, core: PathCore, window: Index, kinks: int) -> None:
+    def add(self, core: PathCore, window: Index, kinks: int, last: bool) -> None:
         """The first kinks that a batch logged; its points are those of the window."""
-        index = np.asarray(core.log_index)[:kinks]
         size = np.array(core.log_size[:kinks], dtype=np.int64)
-        values = int(size.sum())
-        self.t.append(np.array(core.log_t[:kinks]))
-        self.offset.append(np.array(core.log_offset[:kinks]))
-        self.index.append(np.where(index >= 0, window[index], -1).astype(np.int32))
-        self.status.append(np.array(core.log_status[:kinks]))
+        begin = np.r_[0, np.cumsum(size)]
+        numbers = self._seen + np.arange(kinks)
+        kept = numbers % self.every == self.every - 1
+        if last:
+            kept[-1:] = True
+        self._seen += kinks
+        values = np.repeat(kept, size)
+        index = np.asarray(core.log_index)[:kinks]
+        changed = index >= 0
+        # a change belongs to the next record that is kept, perhaps one of a later batch
+        leads_to = self._records + np.cumsum(kept) - kept
+        self.at.append(leads_to[changed])
+        self.index.append(window[index[changed]].astype(np.int32))
+        self.status.append(np.array(core.log_status[:kinks])[changed])
+        members = window[np.asarray(core.members)[: begin[-1]][values]]
+        self._add_records(
+            np.array(core.log_t[:kinks])[kept],
+            np.array(core.log_offset[:kinks])[kept],
+            size[kept],
+            members.astype(np.int32),
+            np.array(core.values[: begin[-1]])[values],
+        )
+
+    def add_solution(self, t: float, offset: float, beta: Array, old: Signs, new: Signs) -> None:
+        """A solution that was found otherwise."""
+        free = np.flatnonzero(new == 0)
+        changed = np.flatnonzero(new != old)
+        self.at.append(np.full(len(changed), self._records))
+        self.index.append(changed.astype(np.int32))
+        self.status.append(new[changed])
+        size = np.array([len(free)], dtype=np.int64)
+        place, b = np.array([t]), np.array([offset])
+        self._add_records(place, b, size, free.astype(np.int32), beta[free])
+
+    def _add_records(
+        self, t: Array, offset: Array, size: Index, members: NDArray[np.int32], values: Array
+    ) -> None:
+        self.t.append(t)
+        self.offset.append(offset)
         self.size.append(size)
-        self.members.append(window[np.asarray(core.members)[:values]].astype(np.int32))
-        self.values.append(np.array(core.values[:values]))
+        self.members.append(members)
+        self.values.append(values)
+        self._records += len(t)
+        self._bytes += 12 * len(values) + 24 * len(t)
+        if self._bytes > self.limit:
+            self._thin()
+
+    def _thin(self) -> None:
+        """Give up every second record."""
+        size = np.concatenate(self.size)
+        kept = np.arange(self._records) % 2 == 0
+        values = np.repeat(kept, size)
+        # records that stay get new numbers, changes move on to the next of them
+        number = np.cumsum(kept) - kept
+        after = np.r_[number, kept.sum()]
+        self.t = [np.concatenate(self.t)[kept]]
+        self.offset = [np.concatenate(self.offset)[kept]]
+        self.size = [size[kept]]
+        self.members = [np.concatenate(self.members)[values]]
+        self.values = [np.concatenate(self.values)[values]]
+        self.at = [after[np.concatenate(self.at)]]
+        self._records = int(kept.sum())
+        self._bytes = 12 * len(self.values[0]) + 24 * self._records
+        self.every *= 2
 
     def close(self, offset: float) -> None:
         """All β vanish at the end, where the boxes leave no other solution."""
@@ -49,16 +115,15 @@ class PathLog:
     def chain(self, tau: float, way: int) -> Chain:
         """The records as a chain that starts at a level and goes up or down."""
         size = np.concatenate(self.size)
-        begin = np.zeros(len(size) + 1, dtype=np.int64)
-        np.cumsum(size, out=begin[1:])
         return Chain(
             np.clip(tau + way * np.concatenate(self.t), 0.0, 1.0),
             np.concatenate(self.offset),
-            np.concatenate(self.index),
-            np.concatenate(self.status),
-            begin,
+            np.r_[0, np.cumsum(size)],
             np.concatenate(self.members),
             np.concatenate(self.values),
+            np.concatenate(self.at),
+            np.concatenate(self.index),
+            np.concatenate(self.status),
         )
 
 
@@ -74,37 +139,33 @@ def joined(box: MovingBox, lowest: Signs, down: Chain, up: Chain, start: Signs) 
     start : int8 array (n,)
         The sets where both began.
     """
-    before = _before(down, start)
     size = np.diff(down.begin)
     # values of a record stay in their order; the records are taken from the last to the first
     pieces = np.repeat(down.begin[:-1][::-1] - np.r_[0, np.cumsum(size[::-1])[:-1]], size[::-1])
     taken = pieces + np.arange(len(pieces))
-    begin = np.zeros(len(size) + len(up.tau), dtype=np.int64)
-    np.cumsum(np.r_[size[::-1], np.diff(up.begin)[1:]], out=begin[1:])
     rest = slice(up.begin[1], None)
+    last = len(down.tau) - 1
     chain = Chain(
         np.r_[down.tau[::-1], up.tau[1:]],
         np.r_[down.offset[::-1], up.offset[1:]],
-        # what changed on the way from a record down to the next is undone between them
-        np.r_[np.int32(-1), down.index[:0:-1], up.index[1:]],
-        np.r_[np.int8(0), before[:0:-1], up.status[1:]],
-        begin,
+        np.r_[0, np.cumsum(np.r_[size[::-1], np.diff(up.begin)[1:]])],
         np.r_[down.members[taken], up.members[rest]],
         np.r_[down.values[taken], up.values[rest]],
+        # what changed on the way from a record down to the next is undone on the way up
+        np.r_[last + 1 - down.at[::-1], last + up.at],
+        np.r_[down.index[::-1], up.index],
+        np.r_[_before(down, start)[::-1], up.status],
     )
-    return TauPath(box, lowest, chain, len(down.tau) - 1)
+    return TauPath(box, lowest, chain, last)
 
 
 def _before(chain: Chain, start: Signs) -> Signs:
-    """The set of each record's point before its change."""
-    changes = np.flatnonzero(chain.index >= 0)
-    index = chain.index[changes]
+    """The set of each change's point before it."""
+    index = chain.index
     # the change before of the same point: its neighbour in a stable sort by points
     order = np.argsort(index, kind="stable")
-    previous = np.empty(len(index), dtype=np.int8)
-    previous[order[1:]] = chain.status[changes][order[:-1]]
+    before = np.empty(len(index), dtype=np.int8)
+    before[order[1:]] = chain.status[order[:-1]]
     first = np.r_[True, index[order[1:]] != index[order[:-1]]][: len(index)]
-    previous[order[first]] = start[index[order[first]]]
-    before = np.zeros(len(chain.index), dtype=np.int8)
-    before[changes] = previous
+    before[order[first]] = start[index[order[first]]]
     return before

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from .moving_box import MovingBox
 
 Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: changes between two full copies of the sets
 STRIDE = 1024
@@ -24,31 +23,40 @@ class Chain:
     Attributes
     ----------
     tau, offset : arrays (n_records,)
-    index : int32 array (n_records,)
-        The point whose set changed, −1 where none did.
-    status : int8 array (n_records,)
-        Its new set: −1 at its lower bound, 0 free, 1 at its upper bound.
     begin : int64 array (n_records + 1,)
         Where the free points of a record stand in ``members`` and ``values``.
     members : int32 array
     values : array
         The β of the free points.
+    at : int64 array (n_changes,)
+        The record to which a change leads from the record before, ascending.
+    index : int32 array (n_changes,)
+        The point whose set changed.
+    status : int8 array (n_changes,)
+        Its new set: −1 at its lower bound, 0 free, 1 at its upper bound.
     """
 
     tau: Array
     offset: Array
-    index: NDArray[np.int32]
-    status: NDArray[np.int8]
     begin: NDArray[np.int64]
     members: NDArray[np.int32]
     values: Array
+    at: NDArray[np.int64]
+    index: NDArray[np.int32]
+    status: NDArray[np.int8]
+
+    @property
+    def nbytes(self) -> int:
+        arrays: list[NDArray[Any]] = [self.tau, self.offset, self.begin, self.members]
+        arrays += [self.values, self.at, self.index, self.status]
+        return sum(array.nbytes for array in arrays)
 
 
 class TauPath:
     """β(τ), exact at every record and on the straight line between two of them.
 
-    Memory: 12 bytes for every free point of a record, 29 bytes for every record, and a copy of
-    the sets (n bytes) for every 1,024 changes.
+    Memory: 12 bytes for every free point of a record, 24 bytes for every record, 13 for every
+    change of a point's set, and a copy of the sets (n bytes) for every 1,024 changes.
 
     Parameters
     ----------
@@ -56,7 +64,7 @@ class TauPath:
     start : int8 array (n,)
         The sets at the first record.
     chain : Chain
-        Records in ascending τ; a change leads from the record before to this one.
+        Records in ascending τ.
     middle : int
         Up to this record the sets between two records are those of the second, from it on
         those of the first.
@@ -68,14 +76,11 @@ class TauPath:
         self.box = box
         self.chain = chain
         self.middle = middle
-        changes = np.flatnonzero(chain.index >= 0)
-        self._at = changes
-        self._index = chain.index[changes]
-        self._status = chain.status[changes]
         copies = [start]
-        for begin in range(0, len(changes) - STRIDE + 1, STRIDE):
+        for begin in range(0, len(chain.at) - STRIDE + 1, STRIDE):
             copy = copies[-1].copy()
-            copy[self._index[begin : begin + STRIDE]] = self._status[begin : begin + STRIDE]
+            part = slice(begin, begin + STRIDE)
+            copy[chain.index[part]] = chain.status[part]
             copies.append(copy)
         self._copies = copies
 
@@ -85,24 +90,17 @@ class TauPath:
     @property
     def nbytes(self) -> int:
         """Memory of the records and the copies of the sets."""
-        chain = self.chain
-        arrays: list[NDArray[Any]] = [
-            chain.tau,
-            chain.offset,
-            chain.index,
-            chain.status,
-            chain.begin,
-        ]
-        arrays += [chain.begin, chain.members, chain.values, self._at, self._index, self._status]
-        return sum(array.nbytes for array in [*arrays, *self._copies])
+        return self.chain.nbytes + sum(copy.nbytes for copy in self._copies)
 
     def status(self, record: int) -> NDArray[np.int8]:
         """The sets at a record: −1 lower bound, 0 free, 1 upper bound."""
-        count = int(np.searchsorted(self._at, record, side="right"))
+        chain = self.chain
+        count = int(np.searchsorted(chain.at, record, side="right"))
         base = count // STRIDE
         status = self._copies[base].copy()
         part = slice(base * STRIDE, count)
-        status[self._index[part]] = self._status[part]
+        # of several changes of a point the last one stays
+        status[chain.index[part]] = chain.status[part]
         return status
 
     def _at_record(self, record: int) -> Array:
