@@ -8,13 +8,13 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tausvm.kernels import PrecomputedGram
-from tausvm.kernels.products import LinearProducts
+from tausvm.kernels import Points, PrecomputedGram, make_kernel
+from tausvm.kernels.products import KernelProducts, LinearProducts
 from tausvm.losses import Hinge, Pinball
-from tausvm.solvers import Problem
+from tausvm.solvers import Problem, path_window
 from tausvm.solvers.moving_box import MovingBox
 from tausvm.solvers.path import follow_path
-from tausvm.solvers.path_problem import PathProblem
+from tausvm.solvers.path_problem import PathOptions, PathProblem
 from tausvm.solvers.result import Status, relative_gap
 
 from ..reference.objective import dual_objective, primal_objective
@@ -163,3 +163,54 @@ def test_memory_grows_with_changes_not_with_rows():
         assert path.nbytes <= len(path) * (12 * 3 + 48) + (len(path) // 1024 + 2) * n
         sizes.append(path.nbytes / len(path))
     assert sizes[1] < 1.2 * sizes[0]
+
+
+@pytest.mark.parametrize("offset", [True, False])
+@pytest.mark.parametrize("form", ["dense", "sparse", "rbf"])
+def test_windows_miss_nothing(form, offset, monkeypatch):
+    """A walk on windows of few points has the kinks of one on all points."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 4))
+    y = np.where(X[:, 0] + rng.normal(size=400) > 0, 1.0, -1.0)
+    products = {
+        "dense": LinearProducts(X, 0.0 if offset else 1.0),
+        "sparse": LinearProducts(sp.csr_matrix(X), 0.0 if offset else 1.0),
+        "rbf": KernelProducts(make_kernel("rbf", 0.05), Points(X)),
+    }[form]
+    problem = PathProblem(products, y, MovingBox.hinge(y, np.full(400, 0.1)), offset)
+    whole = follow_path(problem)
+    monkeypatch.setattr(path_window, "WHOLE", 50)
+    monkeypatch.setattr(path_window, "WINDOW", 30)
+    monkeypatch.setattr(path_window, "WINDOW_PER_FREE", 2)
+    small = follow_path(problem)
+    assert small.dual_gap <= 1e-8
+    assert abs(small.n_kinks - whole.n_kinks) <= 0.02 * whole.n_kinks + 4
+    for tau in rng.uniform(size=30):
+        (beta, b), (other, c) = whole.path.solution(tau), small.path.solution(tau)
+        np.testing.assert_allclose(products.product(beta), products.product(other), atol=1e-6)
+        assert b == pytest.approx(c, abs=1e-6)
+
+
+def test_ctrl_c_stops_between_batches(monkeypatch):
+    """The callback is asked at every check; what it raises ends the walk at once."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 3))
+    y = np.where(X[:, 0] + rng.normal(size=300) > 0, 1.0, -1.0)
+    problem = PathProblem(LinearProducts(X, 1.0), y, MovingBox.hinge(y, np.ones(300)), False)
+    asked = []
+
+    def interrupt(progress):
+        asked.append(progress)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        follow_path(problem, PathOptions(callback=interrupt))
+    assert len(asked) == 1
+    assert asked[0].gap <= 1e-6
+
+
+def test_equal_bits():
+    case = path_case(7)
+    first, second = (follow_path(case.problem).path for _ in range(2))
+    np.testing.assert_array_equal(first.chain.values, second.chain.values)
+    np.testing.assert_array_equal(first.chain.tau, second.chain.tau)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Self
 
@@ -9,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
@@ -17,7 +19,7 @@ from ..kernels.gram import CHUNK_BYTES
 from ..kernels.products import KernelProducts, LinearProducts, MatrixProducts, Products
 from ..solvers.moving_box import MovingBox
 from ..solvers.path import follow_path
-from ..solvers.path_problem import PathOptions, PathProblem, PathResult
+from ..solvers.path_problem import PathError, PathOptions, PathProblem, PathResult
 from ..solvers.result import SolverResult, Status, relative_gap
 from .classification import TauSVC
 from .copies import merge_copies
@@ -74,12 +76,54 @@ class PathMachine(KernelMachine):
     def _fit_paths(self, data: TrainingSet, group: Index, problems: list[PathProblem]) -> None:
         with one_blas_thread(), progress_log(self.verbose) as callback:
             options = PathOptions(self.tol, self.cache_size, self.memory_limit, callback)
-            results = [follow_path(problem, options) for problem in problems]
+            try:
+                results = [follow_path(problem, options) for problem in problems]
+            except PathError as error:
+                raise self._explained(error) from error
         self._data = data
         self._group = group
         self._problems = problems
         self.paths_ = [result.path for result in results]
         self._set_path_attributes(results)
+        self._warn(results)
+
+    def _explained(self, error: PathError) -> ValueError:
+        if error.indefinite:
+            return ValueError(
+                f"kernel must be positive semidefinite, got {self.kernel!r}, which is not on "
+                "these data"
+            )
+        return ValueError(
+            "the path could not be followed on these data, and solving level by level needs the "
+            f"whole kernel matrix: cache_size must be larger than {self.cache_size!r} MB"
+        )
+
+    def _warn(self, results: list[PathResult]) -> None:
+        """Say where a path is coarser than all of its kinks, or a gap above the tolerance."""
+        worst = max(results, key=lambda result: result.dual_gap)
+        thinned = max(result.thinned for result in results)
+        resolved = [result.resolved for result in results if result.resolved]
+        said = []
+        if thinned > 1:
+            said.append(
+                f"the path outgrew memory_limit={self.memory_limit!r} MB and keeps one of "
+                f"{thinned} kinks, with straight lines between them"
+            )
+        if resolved:
+            low, high = resolved[0]
+            said.append(
+                f"kinks could not be followed for tau between {low:.6g} and {high:.6g}, and "
+                "solutions at single levels stand there, with straight lines between them"
+            )
+        if worst.dual_gap > self.tol:
+            said.append(f"checks found gaps above tol={self.tol:g}")
+        if said:
+            warnings.warn(
+                f"{type(self).__name__}: {'; '.join(said)}. The largest relative duality gap seen "
+                f"is {worst.dual_gap:.2e}.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _set_path_attributes(self, results: list[PathResult]) -> None:
         taus = [np.unique(result.path.chain.tau) for result in results]
@@ -195,6 +239,7 @@ class PathMachine(KernelMachine):
         problem = self._problems[k]
         beta, b = self.paths_[k].solution(tau)
         fitted = problem.products.product(beta)
+        b = problem.settled_offset(fitted, b, tau)
         primal, dual = problem.objectives(beta, fitted, b, tau)
         gap = relative_gap(primal, dual)
         return SolverResult(

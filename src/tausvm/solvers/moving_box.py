@@ -59,7 +59,7 @@ class MovingBox:
         return MovingBox(numbers)
 
     def from_(self, tau: float, way: int) -> MovingBox:
-        """The same box as a function of t ≥ 0, where the level is tau + way·t."""
+        """The same box as a function of t, where the level is tau + way·t."""
         numbers = self.numbers.copy()
         numbers[LOWER], numbers[UPPER] = self.lower(tau), self.upper(tau)
         numbers[[LOWER_SLOPE, UPPER_SLOPE]] *= way

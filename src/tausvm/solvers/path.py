@@ -17,11 +17,11 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_solve, cholesky
+from scipy.linalg import LinAlgError, cho_solve, cholesky, eigvalsh
 
 from .._core.path import BATCH, END, GROW, INDEFINITE, LOG_FULL, PathCore
 from .moving_box import LOWER_SLOPE, UPPER_SLOPE, MovingBox
-from .path_coarse import solve_one_by_one
+from .path_coarse import solve_level, solve_one_by_one
 from .path_log import PathLog, joined
 from .path_problem import PathError, PathOptions, PathProblem, PathResult
 from .path_window import Window, Windows
@@ -49,6 +49,9 @@ FEWEST_FOR_GAP = 16
 BATCH_KINKS = 256
 #: kinks in a row that may go without a step in τ, beside the number of points
 ZERO_STEPS = 1000
+#: up to this order a matrix on which the walk failed is checked for negative eigenvalues beyond
+#: this share of its largest entry
+CHECKED_ORDER, INDEFINITE_SHARE = 2000, 1e-6
 #: how many pieces of a thinned path are checked
 PIECES_CHECKED = 200
 
@@ -71,17 +74,17 @@ class _State:
     factor: Array
     fitted: Array
 
-    def at_start(self) -> _State:
+    def at_start(self, t: float) -> _State:
         """The same point as the start of another leg."""
         return _State(
-            0.0, self.beta.copy(), self.residual.copy(), self.status.copy(), self.offset,
+            t, self.beta.copy(), self.residual.copy(), self.status.copy(), self.offset,
             self.free, self.factor, self.fitted,
         )  # fmt: skip
 
 
 @dataclass
 class _Leg:
-    """A walk from t = 0 to ``end``: the box as a function of t, and the τ of a t."""
+    """A walk to t = ``end``: the box as a function of t, and the τ of a t."""
 
     box: MovingBox
     end: float
@@ -111,22 +114,26 @@ class _Walk:
         self.checked: list[float] = []
         self.gaps: list[float] = []
         self.n_kinks = 0
+        #: whether the first solution was reached by a walk, so that others can be
+        self.followed = True
         self.resolved: list[float] = []
 
     def result(self) -> PathResult:
-        first = self._follow(_Leg(self.box.shrunk(FIRST), 1.0, lambda t: FIRST), self._trivial())
+        first = self._first()
         n_start, self.n_kinks = self.n_kinks, 0
         limit = 0.5 * self.options.memory_limit * 2**20
         ends: list[Signs] = []
         chains: list[Chain] = []
         thinned = 1
-        for way, length in ((-1, FIRST), (1, 1.0 - FIRST)):
-            log = PathLog(limit, first.offset, first.free, first.beta[first.free])
-            leg = _Leg(self.box.from_(FIRST, way), length, partial(_level, way), log)
-            ends.append(self._follow_or_solve(leg, first.at_start()))
+        # t counts from the end, where boxes close: it is small there and keeps its digits
+        for way, last in ((-1, 0.0), (1, 1.0)):
+            start = -abs(last - FIRST)
+            log = PathLog(limit, start, first.offset, first.free, first.beta[first.free])
+            leg = _Leg(self.box.from_(last, way), 0.0, partial(_level, last, way), log)
+            ends.append(self._follow_or_solve(leg, first.at_start(start), last))
             if self.problem.offset:
-                log.close(self.problem.closing_offset(_level(way, length)))
-            chains.append(log.chain(FIRST, way))
+                log.close(self.problem.closing_offset(last))
+            chains.append(log.chain(last, way))
             thinned = max(thinned, log.every)
         path = joined(self.box, ends[0], chains[0], chains[1], first.status)
         if thinned > 1:
@@ -145,6 +152,32 @@ class _Walk:
             resolved=(min(self.resolved), max(self.resolved)) if self.resolved else None,
             seconds=time.perf_counter() - self.started,
         )
+
+    def _first(self) -> _State:
+        """The solution at the first level, by a walk from the trivial problem."""
+        try:
+            leg = _Leg(self.box.shrunk(FIRST), 1.0, lambda t: FIRST)
+            return self._follow(leg, self._trivial())
+        except PathError as error:
+            self._refuse_indefinite(error)
+            found = solve_level(self.problem, self.box, FIRST, self.options)
+            self.followed = False
+            free = np.flatnonzero(found.status == 0)
+            nothing = np.zeros(self.problem.n)
+            return _State(
+                0.0, found.beta, nothing, found.status, found.offset, free, _NO_FACTOR, nothing
+            )
+
+    def _refuse_indefinite(self, error: PathError) -> None:
+        """Raise where the matrix is to blame: its smallest eigenvalue, if that is affordable."""
+        n = self.problem.n
+        if not error.indefinite and n <= CHECKED_ORDER:
+            everything = np.arange(n)
+            K = self.problem.products.block(everything, everything)
+            smallest = eigvalsh(K, subset_by_index=[0, 0])[0]
+            error.indefinite = bool(smallest < -INDEFINITE_SHARE * np.abs(K).max())
+        if error.indefinite:
+            raise error
 
     def _trivial(self) -> _State:
         """β = 0, the solution with all bounds at zero, and who is free when they open."""
@@ -168,28 +201,29 @@ class _Walk:
             state.residual = y - state.offset
         return state
 
-    def _follow_or_solve(self, leg: _Leg, state: _State) -> Signs:
+    def _follow_or_solve(self, leg: _Leg, state: _State, last: float) -> Signs:
         """Walk a leg; where that fails, solve for the rest of it level by level."""
         assert leg.log is not None
         self._last = state
-        try:
-            return self._follow(leg, state).status
-        except PathError as error:
-            if error.indefinite:
-                raise
-            state = self._last
-            problem, level = self.problem, leg.level
-            for found in solve_one_by_one(
-                problem, self.box, (state.beta, state.offset), level(state.t), level(leg.end),
-                self.options,
-            ):  # fmt: skip
-                t = abs(found.tau - FIRST)
-                leg.log.add_solution(t, found.offset, found.beta, state.status, found.status)
-                state.status = found.status
-                self.checked.append(found.tau)
-                self.gaps.append(found.gap)
-                self.resolved.append(found.tau)
-            return state.status
+        if self.followed:
+            try:
+                return self._follow(leg, state).status
+            except PathError as error:
+                self._refuse_indefinite(error)
+        state = self._last
+        reached = leg.level(state.t)
+        self.resolved.append(reached)
+        for found in solve_one_by_one(
+            self.problem, self.box, (state.beta, state.offset), reached, last, self.options
+        ):
+            t = -abs(found.tau - last)
+            leg.log.add_solution(t, found.offset, found.beta, state.status, found.status)
+            state.status = found.status
+            self.checked.append(0.5 * (reached + found.tau))
+            self.gaps.append(found.gap)
+            reached = found.tau
+            self.resolved.append(reached)
+        return state.status
 
     def _follow(self, leg: _Leg, state: _State) -> _State:
         """Walk to the end of a leg; returns the state there.
@@ -199,7 +233,8 @@ class _Walk:
         """
         kinks = BATCH_KINKS
         self.windows.restart()
-        self._refresh(state)
+        if not self._refresh(state):
+            raise PathError(False)
         while True:
             kinks = min(kinks, self.windows.most_kinks)
             slopes = self._slopes(state, leg.box)
@@ -352,7 +387,8 @@ class _Walk:
     # ---- checks ----
 
     def _gap(self, state: _State, tau: float) -> tuple[float, float, float]:
-        primal, dual = self.problem.objectives(state.beta, state.fitted, state.offset, tau)
+        b = self.problem.settled_offset(state.fitted, state.offset, tau)
+        primal, dual = self.problem.objectives(state.beta, state.fitted, b, tau)
         return relative_gap(primal, dual), primal, dual
 
     def _check(self, state: _State, tau: float) -> None:
@@ -378,5 +414,5 @@ class _Walk:
 _NO_FACTOR = np.empty((0, 0))
 
 
-def _level(way: int, t: float) -> float:
-    return FIRST + way * t
+def _level(last: float, way: int, t: float) -> float:
+    return last + way * t

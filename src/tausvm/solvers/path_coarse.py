@@ -52,11 +52,7 @@ def solve_one_by_one(
 
     ``box`` is the one of the path's records: values at bounds are its bounds.
     """
-    n = problem.n
-    if 8.0 * n * n > options.cache_size * 2**20:
-        raise PathError(False)
-    everything = np.arange(n)
-    gram = PrecomputedGram(problem.products.block(everything, everything))
+    gram = _gram(problem, options)
     beta, offset = start
     pieces = [(a, b, 0) for a, b in _pairs(np.linspace(first, last, PIECES + 1))][::-1]
     count = PIECES
@@ -73,6 +69,19 @@ def solve_one_by_one(
             continue
         yield found
         beta, offset = found.beta, found.offset
+
+
+def solve_level(problem: PathProblem, box: MovingBox, tau: float, options: PathOptions) -> Found:
+    """The solution at one level."""
+    return _solve(problem, box, _gram(problem, options), tau, options)
+
+
+def _gram(problem: PathProblem, options: PathOptions) -> PrecomputedGram:
+    n = problem.n
+    if 8.0 * n * n > options.cache_size * 2**20:
+        raise PathError(False)
+    everything = np.arange(n)
+    return PrecomputedGram(problem.products.block(everything, everything))
 
 
 def _pairs(levels: Array) -> list[tuple[float, float]]:

@@ -21,12 +21,12 @@ class PathLog:
     second, fourth, … kink is recorded; changes of the sets are all kept.
     """
 
-    def __init__(self, limit: float, offset: float, free: Index, values: Array) -> None:
+    def __init__(self, limit: float, t: float, offset: float, free: Index, values: Array) -> None:
         self.limit = limit
         #: of so many kinks one is kept
         self.every = 1
         self._seen = 0
-        self.t = [np.zeros(1)]
+        self.t = [np.array([t])]
         self.offset = [np.array([offset])]
         self.size = [np.array([len(free)], dtype=np.int64)]
         self.members = [free.astype(np.int32)]
@@ -91,6 +91,7 @@ class PathLog:
         """Give up every second record."""
         size = np.concatenate(self.size)
         kept = np.arange(self._records) % 2 == 0
+        kept[-1] = True  # perhaps the end of the leg
         values = np.repeat(kept, size)
         # records that stay get new numbers, changes move on to the next of them
         number = np.cumsum(kept) - kept
@@ -113,7 +114,7 @@ class PathLog:
             self.values[-1][-size:] = 0.0
 
     def chain(self, tau: float, way: int) -> Chain:
-        """The records as a chain that starts at a level and goes up or down."""
+        """The records as a chain; the level of a t is tau + way·t."""
         size = np.concatenate(self.size)
         return Chain(
             np.clip(tau + way * np.concatenate(self.t), 0.0, 1.0),

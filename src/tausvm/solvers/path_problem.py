@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.products import Products
+from ..losses import DualTerms
 from .moving_box import MovingBox
+from .onedim import best_offset
 from .result import Progress, Status
 from .tau_path import TauPath
 
@@ -52,6 +54,21 @@ class PathProblem:
         # where all boxes are closed both are zero up to rounding
         negligible = ROUNDING * self._size
         return primal if primal > negligible else 0.0, dual if dual > negligible else 0.0
+
+    def settled_offset(self, fitted: Array, b: float, tau: float) -> float:
+        """The offset, without the rounding of Σβ in it where that matters.
+
+        An offset is exact in the walk up to rounding of Σβ times the kernel's size; where C is
+        huge that costs. The best offset for this f is taken if it lowers the primal.
+        """
+        if not self.offset:
+            return b
+        lower, upper = np.minimum(self.box.lower(tau), 0.0), np.maximum(self.box.upper(tau), 0.0)
+        terms = DualTerms.build(self.n, lower=lower, upper=upper)
+        losses = [terms.conjugate(self.y - fitted - b).sum()]
+        best = best_offset(terms, self.y - fitted)
+        losses.append(terms.conjugate(self.y - fitted - best).sum())
+        return best if losses[1] < losses[0] else b
 
     @cached_property
     def _size(self) -> float:

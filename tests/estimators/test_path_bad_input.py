@@ -1,0 +1,195 @@
+"""Path machines: bad input is named before any work; what cannot be kept or followed is told."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+import tausvm.estimators.path as estimators
+import tausvm.solvers.path as walk
+from tausvm import TauPathSVC, TauPathSVR
+
+from .data import wave
+
+X, Y = wave(40)
+LABELS = np.median(Y) < Y
+BOTH = (TauPathSVC, TauPathSVR)
+
+
+def targets(estimator):
+    return LABELS if estimator is TauPathSVC else Y
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+    """Fail where a path is asked for."""
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("work before the checks were done")
+
+    monkeypatch.setattr(estimators, "follow_path", refuse)
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("C", 0),
+        ("C", -1.0),
+        ("C", np.nan),
+        ("C", "1"),
+        ("kernel", "rfb"),
+        ("gamma", 0.0),
+        ("degree", -1),
+        ("coef0", np.inf),
+        ("tol", 0.0),
+        ("fit_intercept", "yes"),
+        ("penalise_intercept", None),
+        ("cache_size", 0),
+        ("memory_limit", -5),
+        ("memory_limit", "1 GB"),
+        ("verbose", "loud"),
+    ],
+)
+def test_parameters(estimator, name, value, no_work):
+    with pytest.raises(ValueError) as caught:
+        estimator(**{name: value}).fit(X, targets(estimator))
+    assert str(caught.value).startswith(name)
+    assert repr(value) in str(caught.value)
+
+
+def test_monotone(no_work):
+    with pytest.raises(ValueError, match=r"monotone must be True or False, got 'yes'"):
+        TauPathSVR(monotone="yes").fit(X, Y)
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+def test_data(estimator, no_work):
+    broken = X.copy()
+    broken[3, 1] = np.nan
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        estimator().fit(broken, targets(estimator))
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[40, 39\]"):
+        estimator().fit(X, targets(estimator)[:-1])
+    with pytest.raises(ValueError, match=r"sample_weight must be non-negative, got -1\.0"):
+        estimator().fit(X, targets(estimator), np.r_[-1.0, np.ones(39)])
+
+
+def test_one_class(no_work):
+    with pytest.raises(ValueError, match=r"y must hold at least two classes, got one class.*'a'"):
+        TauPathSVC().fit(X, np.full(40, "a"))
+    weight = np.where(LABELS, 0.0, 1.0)
+    with pytest.raises(ValueError, match=r"one class only: (np\.)?False"):
+        TauPathSVC().fit(X, LABELS, weight)
+    with pytest.raises(ValueError, match="Unknown label type"):
+        TauPathSVC().fit(X, Y)
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+@pytest.mark.parametrize("tau", [-0.1, 1.1, np.nan, "half", None, [], [[0.5]], [0.2, 1.5]])
+def test_levels(estimator, tau):
+    model = estimator().fit(X, targets(estimator))
+    with pytest.raises(ValueError, match=r"^tau must be a number in \[0, 1\]"):
+        model.predict(X, tau)
+    for ask in (model.sets, model.dual_coef, model.intercept, model.certificate):
+        with pytest.raises(ValueError, match=r"^tau must be"):
+            ask(tau)
+    with pytest.raises(ValueError, match=r"^tau must be a number strictly between 0 and 1"):
+        model.at(tau)
+
+
+def test_other_questions():
+    model = TauPathSVC().fit(X, LABELS)
+    with pytest.raises(ValueError, match=r"false_negative must be .*> 0, got 0"):
+        model.for_costs(false_positive=1, false_negative=0)
+    with pytest.raises(AttributeError, match="linear"):
+        model.coef(0.5)
+    with pytest.raises(AttributeError, match=r"coef\(tau\)"):
+        _ = model.coef_
+    with pytest.raises(ValueError, match="X has 3 features, but TauPathSVC is expecting 2"):
+        model.predict(np.ones((4, 3)), 0.2)
+    with pytest.raises(NotFittedError):
+        TauPathSVC().predict(X)
+    with pytest.raises(NotFittedError):
+        TauPathSVR().at(0.5)
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+def test_matrices_that_are_no_kernels(estimator):
+    indefinite = np.eye(40)
+    indefinite[0, 1] = indefinite[1, 0] = 2.0
+    with pytest.raises(ValueError, match=r"kernel='precomputed' .*smallest eigenvalue is -1"):
+        estimator(kernel="precomputed").fit(indefinite, targets(estimator))
+    with pytest.raises(ValueError, match="needs a square X in fit"):
+        estimator(kernel="precomputed").fit(np.ones((40, 7)), targets(estimator))
+
+    def saddle(a, b):
+        return a[:, :1] @ b[:, :1].T - 3 * (a[:, 1:] @ b[:, 1:].T) + 10
+
+    with pytest.raises(ValueError, match="kernel must be positive semidefinite"):
+        estimator(kernel=saddle, C=10.0).fit(X, targets(estimator))
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+def test_a_path_that_outgrows_its_memory_is_thinned(estimator):
+    whole = estimator(gamma=1.0).fit(X, targets(estimator))
+    limit = 0.4 * whole.paths_[0].nbytes / 2**20
+    with pytest.warns(ConvergenceWarning, match=r"outgrew memory_limit=.*one of \d+ kinks"):
+        thinned = estimator(gamma=1.0, memory_limit=limit).fit(X, targets(estimator))
+    assert thinned.result_.thinned > 1
+    assert len(thinned.paths_[0]) < 0.6 * len(whole.paths_[0])
+    assert thinned.n_kinks_ == whole.n_kinks_
+    taus = np.random.default_rng(0).uniform(size=50)
+    gaps = []
+    for tau in taus:
+        result = thinned.certificate(tau)
+        problem = thinned._problems[0]
+        assert (result.beta >= problem.box.lower(tau) - 1e-12).all()
+        assert (result.beta <= problem.box.upper(tau) + 1e-12).all()
+        gaps.append(result.dual_gap)
+    assert 1e-6 < max(gaps) < 0.2
+    assert np.mean(gaps) <= thinned.dual_gap_
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_where_kinks_cannot_be_followed_levels_are_solved(estimator, fit_intercept, monkeypatch):
+    """A walk that breaks down beyond τ = 0.8: what was found stays, the rest is solved."""
+    whole = estimator(fit_intercept=fit_intercept).fit(X, targets(estimator))
+    refresh = walk._Walk._refresh
+
+    def breaks_down(self, state):
+        return refresh(self, state) and not -0.2 < state.t < 0
+
+    monkeypatch.setattr(walk._Walk, "_refresh", breaks_down)
+    monkeypatch.setattr(walk, "BATCH_KINKS", 4)
+    # down from ½ too: t counts from both ends
+    with pytest.warns(ConvergenceWarning, match="could not be followed for tau between"):
+        model = estimator(fit_intercept=fit_intercept, tol=1e-4).fit(X, targets(estimator))
+    low, high = model.result_.resolved
+    assert low == 0.0
+    assert high == 1.0
+    for tau in (0.03, 0.1, 0.3, 0.7, 0.93, 0.99):
+        result = model.certificate(tau)
+        assert result.dual_gap <= 2e-4
+        expected = whole.certificate(tau).primal_objective
+        assert result.primal_objective == pytest.approx(expected, rel=3e-4)
+
+
+def test_where_no_kink_can_be_followed_all_levels_are_solved(monkeypatch):
+    monkeypatch.setattr(walk._Walk, "_refresh", lambda self, state: False)
+    with pytest.warns(ConvergenceWarning, match="between 0 and 1"):
+        model = TauPathSVC(tol=1e-3).fit(X, LABELS)
+    assert model.certificate(0.4).dual_gap <= 2e-3
+    with pytest.raises(ValueError, match=r"cache_size must be larger than 0\.001 MB"):
+        TauPathSVC(cache_size=0.001).fit(X, LABELS)
+
+
+def test_nothing_is_said_about_a_whole_path():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for estimator in BOTH:
+            estimator().fit(X, targets(estimator))
