@@ -149,6 +149,19 @@ def test_every_kind_that_tunes(kind: str, tmp_path: Path, capsys) -> None:
     assert run(capsys, "predict", model, file, "-o", tmp_path / "o.csv")[0] == 0
 
 
+def test_linear_typical_values(tmp_path: Path, capsys) -> None:
+    file, model = data_file("mpg.csv"), tmp_path / "m.skops"
+    for more in ([], ["--tune", "--grid", "3"]):
+        fit = ["fit", file, "--target", "mpg", "--kind", "linear", "--loss", "svr", *more]
+        assert run(capsys, *fit, "--save", model)[0] == 0
+        code, said, _ = run(capsys, "predict", model, file)
+        assert code == 0
+        assert said.splitlines()[0] == "prediction"
+    code, _, heard = run(capsys, *fit, "--tau", "0.5", "--save", model)
+    assert code == 2
+    assert "--tau" in heard
+
+
 def test_parquet_and_text_give_the_same_model(rent: Path, tmp_path: Path, capsys) -> None:
     pytest.importorskip("pyarrow", reason="Parquet files need pyarrow")
     frame = pandas.read_csv(rent)

@@ -52,14 +52,21 @@ def test_elsewhere_nothing_is_shown() -> None:
 
 def test_ctrl_c_ends_a_fit_soon(tmp_path: Path) -> None:
     model = tmp_path / "m.skops"
-    arguments = ["--target", "motor_UPDRS", "--kind", "svr", "--C", "1e6", "--tol", "1e-12"]
+    hard = ["--target", "motor_UPDRS", "--kind", "svr", "--C", "1e6", "--tol", "1e-12"]
+    fit = ["fit", str(data_file("updrs_motor.csv")), *hard, "--save", str(model)]
+    code = (
+        "import sys, tausvm.cli.app\n"
+        "print('ready', flush=True)\n"
+        "sys.exit(tausvm.cli.main(sys.argv[1:]))"
+    )
     command = subprocess.Popen(
-        [sys.executable, "-m", "tausvm.cli", "fit", data_file("updrs_motor.csv"), *arguments,
-         "--save", model],
+        [sys.executable, "-c", code, *fit],
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )  # fmt: skip
-    time.sleep(6)
+    )
+    assert command.stdout.readline() == "ready\n"
+    time.sleep(1.5)
     command.send_signal(signal.SIGINT)
     started = time.perf_counter()
     _, heard = command.communicate(timeout=30)

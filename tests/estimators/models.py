@@ -30,6 +30,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "JointExpectileSVR": lambda: tausvm.JointExpectileSVR(tau=[0.1, 0.5, 0.9], kernel="linear"),
     "JointSVR": lambda: tausvm.JointSVR(output_kernel=np.array([[1.0, 0.5], [0.5, 1.0]])),
     "LinearSVR": lambda: tausvm.LinearSVR(epsilon=0.1),
+    "LinearSVRCV": lambda: tausvm.LinearSVRCV(Cs=3),
     "LinearQuantileSVR": lambda: tausvm.LinearQuantileSVR(tau=[0.1, 0.9]),
     "LinearExpectileSVR": lambda: tausvm.LinearExpectileSVR(tau=0.7),
     "TauPathSVC": lambda: tausvm.TauPathSVC(),

@@ -10,7 +10,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from tausvm import SVR, SVRCV, ExpectileSVR, QuantileSVR, QuantileSVRCV, TauSVC
+from tausvm import SVR, SVRCV, ExpectileSVR, LinearSVRCV, QuantileSVR, QuantileSVRCV, TauSVC
 from tausvm.plotting import (
     ConvergenceDisplay,
     CVSurfaceDisplay,
@@ -142,9 +142,12 @@ def test_the_surface_marks_the_choice(data) -> None:
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("C", "γ")
 
 
-def test_a_kernel_without_gamma_has_a_curve(data) -> None:
+@pytest.mark.parametrize(
+    "search", [SVRCV(kernel="linear", Cs=[0.1, 1.0], cv=3), LinearSVRCV(Cs=[0.1, 1.0], cv=3)]
+)
+def test_a_machine_without_gamma_has_a_curve(data, search) -> None:
     X, y = data
-    model = make_pipeline(StandardScaler(), SVRCV(kernel="linear", Cs=[0.1, 1.0], cv=3)).fit(X, y)
+    model = make_pipeline(StandardScaler(), search).fit(X, y)
     display = CVSurfaceDisplay.from_estimator(model)
     assert display.mesh_ is None
     assert len(display.line_.get_xdata()) == 2

@@ -21,6 +21,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "pip install 'tausvm[cli]'\n"
         )
         return 2
+    except KeyboardInterrupt:  # while the packages are loaded
+        sys.stderr.write("tausvm: interrupted\n")
+        return 130
     return run(sys.argv[1:] if arguments is None else list(arguments))
 
 

@@ -167,6 +167,19 @@ def _linear(s: Settings) -> Any:
     return made(tau=_levels(s), epsilon=s.epsilon or 0.0, **common)
 
 
+def _tuned_linear(s: Settings) -> Any:
+    if s.loss != "svr":
+        return _searched(s, _linear(s), linear=s.loss == "quantile")
+    return tausvm.LinearSVRCV(
+        Cs=s.grid,
+        cv=s.folds,
+        epsilon=_svr_epsilon(s),
+        tol=s.tol,
+        n_jobs=s.jobs,
+        random_state=s.seed,
+    )
+
+
 def _searched(s: Settings, machine: Any, *, linear: bool) -> Any:
     """A search over C, and γ where the machine has one, for those without one of their own."""
     around = 10.0 ** np.linspace(-1, 2, max(s.grid, 2))
@@ -275,7 +288,7 @@ KINDS: dict[str, Kind] = {
             True,
             False,
             _linear,
-            lambda s: _searched(s, _linear(s), linear=s.loss != "expectile"),
+            _tuned_linear,
             ("quantile", "expectile", "svr"),
         ),
     )

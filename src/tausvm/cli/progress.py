@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from sklearn.model_selection import ParameterGrid
 
+from ..selection import LinearSVRCV
+
 logger = logging.getLogger("tausvm")
 
 
@@ -48,8 +50,12 @@ def watched(machine: Any, console: Console) -> Iterator[None]:
         with console.status(f"trying {len(ParameterGrid(machine.param_grid))} points of the grid"):
             yield
         return
+    if isinstance(machine, LinearSVRCV):
+        with console.status("trying values of C"):
+            yield
+        return
     machine.set_params(verbose=True)
-    if hasattr(machine, "Cs"):  # a selection has a bar of its own
+    if hasattr(machine, "Cs"):  # the other selections have a bar of their own
         try:
             yield
         finally:

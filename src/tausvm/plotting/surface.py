@@ -63,7 +63,7 @@ class CVSurfaceDisplay:
 
         Parameters
         ----------
-        estimator : SVRCV, QuantileSVRCV or ExpectileSVRCV
+        estimator : SVRCV, QuantileSVRCV, ExpectileSVRCV or LinearSVRCV
             Or a pipeline that ends with one.
         tau : float, optional
             Which of its levels; the first by default.
@@ -78,7 +78,7 @@ class CVSurfaceDisplay:
         search = last_step(estimator)
         if not hasattr(type(search), "predict") or not hasattr(search, "Cs"):
             raise TypeError(f"a surface needs a selection over C, got {type(search).__name__}")
-        check_is_fitted(search, "scores_")
+        check_is_fitted(search, "cv_results_")
         taus = np.atleast_1d(getattr(search, "tau", np.nan)).astype(np.float64)
         if tau is None:
             level = 0
@@ -89,10 +89,13 @@ class CVSurfaceDisplay:
         chosen = search.best_params_
         point = chosen[level] if isinstance(chosen, list) else chosen
         own = search.scoring is None
-        scores = search.scores_[level].mean(axis=2)
+        if hasattr(search, "scores_"):
+            scores, gammas = search.scores_[level].mean(axis=2), np.asarray(search.gammas_)
+        else:  # a linear machine: C alone
+            scores, gammas = search.cv_results_["mean_test_score"][None], np.empty(0)
         display = cls(
             Cs=np.asarray(search.Cs_),
-            gammas=np.asarray(search.gammas_),
+            gammas=gammas,
             scores=-scores if own else scores,
             best=(float(point["C"]), float(point.get("gamma", np.nan))),
             score_name="mean validation loss" if own else "mean validation score",
