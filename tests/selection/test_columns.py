@@ -35,6 +35,7 @@ def solve_all(matrix, weight, offset, allowed, stop=lambda: False, first=None):
         np.full(count, allowed),
         np.inf,
         start,
+        300,
         None,
         stop,
     )

@@ -44,8 +44,8 @@ SHARE = 0.15
 FEWEST, MOST = 40, 300
 #: what is added to the diagonal of the landmarks' matrix, against its rounding
 JITTER = 1e-5
-#: steps that a column may take
-MOST_STEPS = 300
+#: steps between two looks at which columns are worth going on with, where there are no factors
+LOOK_STEPS = 20
 #: factors are for matrices up to this order, and are due after so many steps at order 1000, and in
 #: proportion to the order elsewhere
 FACTORED = 3000
@@ -111,6 +111,7 @@ def solve_columns(
     allowed: Array,
     share: float,
     first: Floats,
+    most: int,
     watch: Watch | None,
     stop: Callable[[], bool],
 ) -> Solution:
@@ -129,8 +130,10 @@ def solve_columns(
         A column ends at a duality gap of ``allowed`` and of ``share`` times its primal objective.
     first : float32 array (columns, n)
         Where to start.
+    most : int
+        Steps that a column may take.
     watch : Watch or None
-        Asked before a factor is computed which of its columns to leave out.
+        Asked now and then which columns to leave out.
     stop : callable
         Whether to leave at once.
     """
@@ -144,21 +147,25 @@ def solve_columns(
     )
     middle = np.sqrt(ridges.prod(axis=1)) / np.exp(np.log(weight).mean())
     low_rank = LowRankInverse(LowRank.of(matrix), middle)
-    limit = max(FACTOR_LEAST, FACTOR_STEPS * n // 1000) if n <= FACTORED else MOST_STEPS
-    rest = solver.run(_Columns.start(ridges, first, matrix), low_rank, limit, found)
+    rest = _Columns.start(ridges, first, matrix)
+    if n > FACTORED:
+        for _ in range(0, most, LOOK_STEPS):
+            rest = rest.part(~solver.hopeless(rest.index))
+            rest = solver.run(rest, low_rank, LOOK_STEPS, found)
+        rest.note(np.ones(len(rest.index), dtype=bool), found)
+        return found
+    rest = solver.run(rest, low_rank, max(FACTOR_LEAST, FACTOR_STEPS * n // 1000), found)
     for part in _groups(middle, rest.index, max(1, FACTOR_BYTES // matrix.nbytes)):
-        if watch is not None:
-            part = [group[~watch.hopeless(group)] for group in part]
-            part = [group for group in part if len(group)]
-            if not part:
-                break
+        promising = [group[~solver.hopeless(group)] for group in part]
+        promising = [group for group in promising if len(group)]
+        if not promising:
+            break
         try:
-            inverse: Inverse = FactorInverse(matrix, middle, part)
+            inverse: Inverse = FactorInverse(matrix, middle, promising)
         except LinAlgError:  # rounding has cost the matrix its definiteness
             inverse = low_rank
-        left = solver.run(
-            rest.part(np.isin(rest.index, np.concatenate(part))), inverse, MOST_STEPS, found
-        )
+        chosen = np.isin(rest.index, np.concatenate(promising))
+        left = solver.run(rest.part(chosen), inverse, most, found)
         left.note(np.ones(len(left.index), dtype=bool), found)
     return found
 
@@ -222,6 +229,12 @@ class _Solver:
                 at.fitted, at.length,
             )  # fmt: skip
         return at
+
+    def hopeless(self, index: Index) -> Mask:
+        """Which columns are not worth going on with."""
+        if self.watch is None:
+            return np.zeros(len(index), dtype=bool)
+        return self.watch.hopeless(index)
 
     def _sorted_out(self, at: _Columns, found: Solution) -> _Columns:
         """The columns that are not done."""

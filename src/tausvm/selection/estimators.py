@@ -45,14 +45,15 @@ class SVRCV(KernelRegressorCV):
         True fits one model with the chosen values on all data. "average" takes the mean of
         the models of the folds, which costs no further fit. False leaves it at the scores.
     prune : bool
-        End a path along C where two fits in a row are worse than an earlier one by three
-        standard errors of the difference, and leave points out of the other folds whose loss on
-        the first fold is worse than the best one's by five. Only with the model's own loss and
-        folds that are alike: an integer ``cv`` without groups, or ``KFold``,
-        ``RepeatedKFold``, ``ShuffleSplit``.
+        Leave points out that cannot win: a race over the folds between rough fits, in which a
+        point leaves when its loss exceeds the leader's by three standard errors of the difference,
+        row by row; those close to the best one are then fitted to ``selection_tol``. Only with the
+        model's own loss, 60 validation rows a fold and folds that are alike: an integer ``cv``
+        without groups, or ``KFold``, ``RepeatedKFold``, ``ShuffleSplit``.
     selection_tol : float
-        The duality gap of the fits in the selection, as a share of the primal objective or of
-        the loss of the best constant, whichever is larger.
+        The duality gap of the fits in the selection, as a share of the loss of the best constant,
+        and times ten of the primal objective. Squared losses are fitted to a tenth of it, losses
+        that grow linearly to 25 times it of the primal objective.
     n_jobs : int or None
         Jobs of joblib, which share the values of γ and, where those are few, the folds. They
         are threads unless a backend was chosen by :func:`joblib.parallel_config`. The result

@@ -13,7 +13,7 @@ from ..losses.terms import DualTerms
 from ..solvers import Problem, Progress, SolverResult, Status, solve
 from ..solvers.newton import serves
 from ..solvers.onedim import best_offset
-from .columns import solve_columns
+from .columns import FACTORED, solve_columns
 from .judge import ColumnWatch, Judge, PathEnd
 from .paths import PathProblem, solve_path
 from .task import Fold, Task
@@ -32,6 +32,9 @@ SQUARED_SHARE = 0.1
 PRIMAL_SHARE = 10.0
 #: and so many times as much for losses that grow linearly: steps to small gaps are dear
 LINEAR_SHARE = 2.5
+#: steps of the columns
+MOST_STEPS = 300
+ROUGH_STEPS = 60
 #: steps a variable after which a path is slow
 SLOW_STEPS = 40.0
 #: hard problems are solved directly up to this order
@@ -100,8 +103,9 @@ def fit_points(
     elif np.isinf(terms.upper).all() and not terms.kink.any():
         points.tol *= SQUARED_SHARE
         points.share *= SQUARED_SHARE
-        _fit_columns(points, gram, wanted, starts, judge, fits)
-        if not rough:
+        most = ROUGH_STEPS if rough else MOST_STEPS
+        _fit_columns(points, gram, wanted, starts, judge, most, fits)
+        if not rough and len(gram) <= FACTORED:
             _fit_one_by_one(points, gram, fits.hard, judge, fits)
     elif not (terms.ridge_plus.any() or terms.ridge_minus.any()):
         points.share *= LINEAR_SHARE
@@ -147,7 +151,13 @@ class _Points:
 
 
 def _fit_columns(
-    points: _Points, gram: HeldGram, wanted: Mask, starts: Starts, judge: Judge, fits: Fits
+    points: _Points,
+    gram: HeldGram,
+    wanted: Mask,
+    starts: Starts,
+    judge: Judge,
+    most: int,
+    fits: Fits,
 ) -> None:
     """All points at a time; hard are those that float32 is not enough for."""
     task = points.task
@@ -174,6 +184,7 @@ def _fit_columns(
         allowed,
         points.share,
         first,
+        most,
         watch,
         task.stop,
     )

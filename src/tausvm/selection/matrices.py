@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from .judge import Predictor
 from .task import Fold, Task
 
 Array = NDArray[np.float64]
+Floats = NDArray[np.floating]
 
 #: up to this many samples the Gram matrix is held in float64
 SMALL = 300
@@ -25,28 +25,56 @@ def fold_grams(
 ) -> Iterator[tuple[int, Fold, Gram, Predictor]]:
     """For each fold its Gram matrix, and a function from rows of β to validation values.
 
-    The matrix of all rows is computed once and cut to the folds, if memory allows.
+    A matrix is good until the next one is asked for. Where memory does not allow for it whole, it
+    is one that computes rows as they are needed.
     """
-    if isinstance(task.kernel, str) and task.kernel == "precomputed":
-        yield from _cut(task, task.X, folds)
+    precomputed = isinstance(task.kernel, str) and task.kernel == "precomputed"
+    largest = max(len(task.folds[k].train) * len(task.rows(k)) for k in folds)
+    dtype = np.dtype(np.float64 if len(task.y) <= SMALL else np.float32)
+    if precomputed:
+        dtype = task.X.dtype
+    elif dtype.itemsize * largest > task.megabytes * 2**20:
+        yield from _by_rows(task, make_kernel(task.kernel, gamma, task.degree, task.coef0), folds)
         return
-    kernel = make_kernel(task.kernel, gamma, task.degree, task.coef0)
-    points = Points(task.X)
-    n = len(points)
-    dtype = np.float64 if n <= SMALL else np.float32
-    largest = max(len(task.folds[k].train) for k in folds)
-    needed = np.dtype(dtype).itemsize * (n * n + largest**2)
-    if needed <= task.megabytes * 2**20:
-        whole = np.empty((n, n), dtype=dtype)
-        step = max(1, CHUNK_BYTES // (8 * n))
-        for start in range(0, n, step):
-            rows = np.arange(start, min(start + step, n))
-            kernel.fill(points.take(rows), points, whole, rows)
-        yield from _cut(task, whole, folds)
-        return
+    held = task.memory.take(largest, dtype)
+    try:
+        for k in folds:
+            fold, rows = task.folds[k], task.rows(k)
+            size = len(fold.train)
+            both = held[: len(rows) * size].reshape(len(rows), size)
+            if precomputed:
+                gather_block(task.X, rows, fold.train, both)
+            else:
+                kernel = make_kernel(task.kernel, gamma, task.degree, task.coef0)
+                _fill(kernel, task.points.take(rows), task.points.take(fold.train), both)
+            yield k, fold, HeldGram(both[:size]), _held_values(both[size:])
+    finally:
+        task.memory.give(held)
+
+
+def _fill(kernel: Kernel, rows: Points, columns: Points, out: Floats) -> None:
+    """Kernel values in pieces, between which Ctrl-C is seen."""
+    step = max(1, CHUNK_BYTES // (8 * len(columns)))
+    for start in range(0, len(rows), step):
+        places = np.arange(start, min(start + step, len(rows)))
+        kernel.fill(rows.take(places), columns, out, places)
+
+
+def _held_values(values: Floats) -> Predictor:
+    """Validation values from kernel values held, (n_validation, n_train)."""
+
+    def predict(beta: Floats) -> Floats:
+        return beta.astype(values.dtype, copy=False) @ values.T
+
+    return predict
+
+
+def _by_rows(
+    task: Task, kernel: Kernel, folds: Sequence[int]
+) -> Iterator[tuple[int, Fold, Gram, Predictor]]:
     for k in folds:
         fold = task.folds[k]
-        train, validation = points.take(fold.train), points.take(fold.validation)
+        train, validation = (task.points.take(part) for part in (fold.train, fold.validation))
         gram = KernelGram(kernel, train, task.megabytes)
         yield k, fold, gram, _kernel_values(kernel, validation, train)
 
@@ -54,7 +82,7 @@ def fold_grams(
 def _kernel_values(kernel: Kernel, validation: Points, train: Points) -> Predictor:
     """Validation values from kernel values computed in pieces."""
 
-    def predict(beta: NDArray[np.floating]) -> Array:
+    def predict(beta: Floats) -> Array:
         out = np.empty((len(beta), len(validation)))
         step = max(1, CHUNK_BYTES // (8 * len(train)))
         for start in range(0, len(validation), step):
@@ -63,25 +91,3 @@ def _kernel_values(kernel: Kernel, validation: Points, train: Points) -> Predict
         return out
 
     return predict
-
-
-def _held_values(values: NDArray[np.floating]) -> Predictor:
-    """Validation values from kernel values held, (n_train, n_validation)."""
-
-    def predict(beta: NDArray[np.floating]) -> NDArray[np.floating]:
-        return beta.astype(values.dtype, copy=False) @ values
-
-    return predict
-
-
-def _cut(
-    task: Task, whole: Any, folds: Sequence[int]
-) -> Iterator[tuple[int, Fold, Gram, Predictor]]:
-    """The folds' parts of the matrix of all rows."""
-    for k in folds:
-        fold = task.folds[k]
-        matrix = np.empty((len(fold.train), len(fold.train)), dtype=whole.dtype)
-        gather_block(whole, fold.train, fold.train, matrix)
-        values = np.empty((len(fold.train), len(fold.validation)), dtype=whole.dtype)
-        gather_block(whole, fold.train, fold.validation, values)
-        yield k, fold, HeldGram(matrix), _held_values(values)

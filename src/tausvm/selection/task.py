@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..estimators.data import Matrix
+from ..kernels import Points
 from ..losses import Loss
 from ..solvers import SolverOptions
+from .memory import Memory
 from .scoring import Score
 
 Array = NDArray[np.float64]
@@ -79,6 +82,15 @@ class Task:
     keep_models: bool
     prune: bool
     stop: StopFlag = field(default_factory=StopFlag)
+    memory: Memory = field(default_factory=Memory)
+
+    @cached_property
+    def points(self) -> Points:
+        return Points(self.X)
+
+    def rows(self, fold: int) -> Index:
+        """Those of a fold, to train on and then to validate with."""
+        return np.concatenate([self.folds[fold].train, self.folds[fold].validation])
 
     def clip_bounds(self, fold: Fold) -> tuple[float, float] | None:
         """The range of a fold's predictions, None without one."""
