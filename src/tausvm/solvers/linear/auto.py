@@ -67,7 +67,10 @@ class PaceMonitor(Monitor):
         return MOST_PASSES_CORNERS if self.problem.bounded else MOST_PASSES
 
     def _passes_left(self) -> float:
-        """By the fall of the gap since half as many passes were done."""
-        past = [entry for entry in self.trace if entry.n_iter <= 0.6 * self.n_iter][-1]
-        fall = math.log(max(past.gap, 1e-300) / self.gap) / (self.n_iter - past.n_iter)
-        return math.log(self.gap / self.options.tol) / fall if fall > 0 else math.inf
+        """By the fall of the smallest gap since half as many passes were done."""
+        past = [entry for entry in self.trace if entry.n_iter <= 0.6 * self.n_iter]
+        before, now = (min(entry.gap for entry in part) for part in (past, self.trace))
+        if not 0 < now < before:
+            return math.inf
+        fall = math.log(before / now) / (self.n_iter - past[-1].n_iter)
+        return math.log(now / self.options.tol) / fall

@@ -25,8 +25,10 @@ Index = NDArray[np.int64]
 #: whole passes' worth of steps from one gap check to the next at most, and as a share of all
 CHECK_EVERY = 8.0
 CHECK_SHARE = 0.25
-#: rows that are neighbours in memory and in the random order
-BLOCK = 16
+#: entries of rows that are neighbours in memory and in the random order; data of fewer than
+#: CACHED entries have a wholly random one, which converges in fewer passes
+BLOCK_ENTRIES = 256
+CACHED = 2_000_000
 
 
 def solve_dual_cd(
@@ -116,7 +118,10 @@ class Sweeps:
         self.state = np.array([2 * options.seed + 0x9E3779B97F4A7C15], dtype=np.uint64)
         self.active = np.empty(problem.n, dtype=np.int64)
         self.order = np.empty(problem.n, dtype=np.int64)
-        self.blocks = np.empty(problem.n // BLOCK + 1, dtype=np.int64)
+        rows = problem.rows
+        neighbours = BLOCK_ENTRIES * len(rows) // max(rows.entries, 1)
+        self.block = max(1, neighbours) if rows.entries > CACHED else 1
+        self.blocks = np.empty(problem.n // self.block + 1, dtype=np.int64)
         self.settled = np.empty(problem.n, dtype=np.uint8)
         self.count = -1
         self.first_total = np.nan
@@ -138,7 +143,7 @@ class Sweeps:
     def run(self, monitor: Monitor) -> Met:
         """Step 6 once: a pass over T in random order."""
         problem = self.problem
-        core.shuffle(self.active, self.count, BLOCK, self.blocks, self.order, self.state)
+        core.shuffle(self.active, self.count, self.block, self.blocks, self.order, self.state)
         met = np.zeros(4)
         step = problem.rows.batch()
         kind = core.sparse_sweep if problem.rows.sparse else core.dense_sweep
