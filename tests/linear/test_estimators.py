@@ -137,11 +137,13 @@ def wide(n: int = 20_000, d: int = 50_000, dtype: str = "float64") -> tuple[sp.c
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", SQUARED])
-def test_memory_is_a_share_of_the_input(loss: str, dtype: str) -> None:
-    """Beyond X itself less than 0.3 of it, in float32 as in float64."""
-    A, y = wide(dtype=dtype)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_memory_is_a_share_of_the_input(intercept: bool, loss: str, dtype: str) -> None:
+    """Beyond X itself less than 0.3 of it at 40 entries a row; a little more where X is small,
+    in float32, and two vectors of an offset come on top."""
+    A, y = wide(40_000, 20_000, dtype)
     size = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
-    machine = LinearSVR(loss=loss, C=0.01, epsilon=0.1, fit_intercept=False, tol=1e-3)
+    machine = LinearSVR(loss=loss, C=0.01, epsilon=0.1, fit_intercept=intercept, tol=1e-3)
     machine.fit(A[:500], y[:500])  # what imports and caches need
     tracemalloc.start()
     machine.fit(A, y)
@@ -149,7 +151,7 @@ def test_memory_is_a_share_of_the_input(loss: str, dtype: str) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert machine.dual_gap_ <= 1e-3
-    assert peak <= 0.3 * size + 2**21
+    assert peak <= (0.36 if intercept and dtype == "float32" else 0.3) * size
 
 
 def test_kinds_of_indices_and_values_agree() -> None:

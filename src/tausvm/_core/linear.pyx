@@ -256,15 +256,16 @@ def offset_slope(const double[:, :] terms, const double[::1] residual, double si
     return total, bend
 
 
-def conjugates(const double[:, :] terms, const double[::1] residual, double shift):
-    """The sum of the primal losses at the residuals r − shift."""
-    cdef long i, n = residual.shape[0]
+def conjugates(const double[:, :] terms, const double[::1] y, const double[::1] fitted,
+               double offset):
+    """The sum of the primal losses at the residuals y − fitted − offset."""
+    cdef long i, n = y.shape[0]
     cdef double total = 0
     cdef Term t
     with nogil:
         for i in range(n):
             t = smoothed(terms, i, 0)
-            total += term_conjugate(&t, residual[i] - shift)
+            total += term_conjugate(&t, y[i] - fitted[i] - offset)
     return total
 
 
@@ -280,35 +281,69 @@ def values(const double[:, :] terms, const double[::1] beta):
     return total
 
 
-def one_sided(const double[:, :] terms, const double[::1] beta, const double[::1] residual):
+def one_sided(const double[:, :] terms, const double[::1] beta, const double[::1] y,
+              const double[::1] fitted, double offset):
     """max (r − g′₊(β)) and min (r − g′₋(β)): what moving a β up or down would gain at most."""
     cdef long i, n = beta.shape[0]
-    cdef double up = -INFINITY, down = INFINITY, b, r
+    cdef double up = -INFINITY, down = INFINITY, b, r, rest
     cdef Term t
     with nogil:
         for i in range(n):
             t = smoothed(terms, i, 0)
             b = beta[i]
+            rest = y[i] - fitted[i] - offset
             if b < t.upper:
-                r = residual[i] - (t.kink + t.ridge_plus * b if b >= 0 else t.ridge_minus * b - t.kink)
+                r = rest - (t.kink + t.ridge_plus * b if b >= 0 else t.ridge_minus * b - t.kink)
                 up = max(up, r)
             if b > t.lower:
-                r = residual[i] - (t.kink + t.ridge_plus * b if b > 0 else t.ridge_minus * b - t.kink)
+                r = rest - (t.kink + t.ridge_plus * b if b > 0 else t.ridge_minus * b - t.kink)
                 down = min(down, r)
     return up, down
 
 
+def balance(const double[:, :] terms, const double[::1] beta, double excess, double[::1] out):
+    """out = β with its sum lower by ``excess``, moved where g is smooth.
+
+    Returns the share of the room there that it took, 0.5 or more where β was left as it is, and
+    the index with the most room.
+    """
+    cdef long i, widest = 0, n = beta.shape[0]
+    cdef double total = 0, most = 0, share, low, high, b
+    cdef Term t
+    cdef int moving
+    with nogil:
+        for moving in range(2):
+            share = fabs(excess) / total if moving and total > 0 else INFINITY
+            for i in range(n):
+                t = smoothed(terms, i, 0)
+                b = beta[i]
+                out[i] = b
+                if b == 0:
+                    continue
+                low = 0 if b > 0 else t.lower
+                high = 0 if b < 0 else t.upper
+                if not moving:
+                    total += min(b - low, high - b)
+                    if min(b - low, high - b) > most:
+                        most = min(b - low, high - b)
+                        widest = i
+                elif share < 0.5:
+                    out[i] = b - (excess / total) * min(b - low, high - b)
+    return share, widest
+
+
 # ---- Algorithm 4 ----
 
-def shuffle(const int64_t[::1] active, long count, long block, int64_t[::1] blocks,
-            int64_t[::1] order, uint64_t[::1] state):
+def shuffle(const int32_t[::1] active, long count, long block, int32_t[::1] blocks,
+            int32_t[::1] order, uint64_t[::1] state):
     """A random order of active[:count]: blocks of neighbours at random, and each inside itself.
 
     Rows of a block lie side by side in memory, which a wholly random order could not use.
     ``blocks`` is room for the numbers of the blocks.
     """
     cdef long k, at = 0, first, size, n_blocks = (count + block - 1) // block
-    cdef int64_t other, held
+    cdef int64_t other
+    cdef int32_t held
     with nogil:
         for k in range(n_blocks):
             blocks[k] = k
@@ -330,7 +365,7 @@ def shuffle(const int64_t[::1] active, long count, long block, int64_t[::1] bloc
             at += min(block, count - first)
 
 
-def leave_out(int64_t[::1] active, long count, const unsigned char[::1] settled):
+def leave_out(int32_t[::1] active, long count, const unsigned char[::1] settled):
     """active[:count] without the settled, in place; returns how many remain."""
     cdef long k, kept = 0
     with nogil:
@@ -342,7 +377,7 @@ def leave_out(int64_t[::1] active, long count, const unsigned char[::1] settled)
 
 def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1] y,
                 const double[:, :] terms, const double[::1] squares, double column,
-                double[::1] beta, double[::1] w, double[::1] offset, const int64_t[::1] order,
+                double[::1] beta, double[::1] w, double[::1] offset, const int32_t[::1] order,
                 long begin, long end, double threshold, unsigned char[::1] settled,
                 double[::1] met):
     """Steps 6.2 on order[begin:end]; those that shall leave are marked in ``settled``.
@@ -381,7 +416,7 @@ def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1]
 def sparse_sweep(const real[::1] data, const index[::1] indices, const int64_t[::1] indptr,
                  const int64_t[::1] rows, const double[::1] y, const double[:, :] terms,
                  const double[::1] squares, double column, double[::1] beta, double[::1] w,
-                 double[::1] offset, const int64_t[::1] order, long begin, long end,
+                 double[::1] offset, const int32_t[::1] order, long begin, long end,
                  double threshold, unsigned char[::1] settled, double[::1] met):
     """As :func:`dense_sweep`."""
     cdef long s, i, m

@@ -28,7 +28,12 @@ def linear_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> T
         ensure_min_samples=2,
     )
     n_given = len(y)
-    weight = check_weights(sample_weight, n_given)
+    if n_given >= 2**31:
+        raise ValueError(f"X must have fewer than 2**31 rows, got {n_given}")
+    if sample_weight is None:  # a view of one number, not n of them
+        weight = np.broadcast_to(1.0, n_given)
+    else:
+        weight = check_weights(sample_weight, n_given)
     rows = np.flatnonzero(weight > 0)
     if len(rows) < 2:
         raise ValueError(

@@ -122,7 +122,8 @@ class LinearMachine(RegressorMixin, BaseEstimator):
         self, data: TrainingSet, losses: Sequence[Loss], options: SolverOptions
     ) -> list[LinearResult]:
         started = time.perf_counter()
-        rows = Rows(data.X)
+        whole = len(data) == data.n_given  # then data.rows are all rows in order
+        rows = Rows(data.X, data.rows if whole else None)
         results: dict[int, LinearResult] = {}
         last: LinearResult | None = None
         with progress_log(bool(self.verbose)) as callback:

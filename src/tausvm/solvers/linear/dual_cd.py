@@ -109,19 +109,22 @@ class Sweeps:
         self.column = problem.column
         if problem.offset:
             self.column = float(np.sqrt(max(squares.mean(), 1e-300)))
-        self.curvature = squares + self.column**2
+        if self.column > 0:
+            squares += self.column**2
+            problem.forget_squares()
+        self.curvature = squares
         total = float(self.beta.sum()) + problem.held
         self.offset = np.array([self.column**2 * total, total])
         if problem.offset:
-            fitted = 0.0 if start is None else problem.rows.dot(self.coef)
-            self.offset[0] = problem.best_intercept(fitted + np.zeros(problem.n))
+            fitted = np.zeros(problem.n) if start is None else problem.rows.dot(self.coef)
+            self.offset[0] = problem.best_intercept(fitted)
         self.state = np.array([2 * options.seed + 0x9E3779B97F4A7C15], dtype=np.uint64)
-        self.active = np.empty(problem.n, dtype=np.int64)
-        self.order = np.empty(problem.n, dtype=np.int64)
+        self.active = np.empty(problem.n, dtype=np.int32)
+        self.order = np.empty(problem.n, dtype=np.int32)
         rows = problem.rows
         neighbours = BLOCK_ENTRIES * len(rows) // max(rows.entries, 1)
         self.block = max(1, neighbours) if rows.entries > CACHED else 1
-        self.blocks = np.empty(problem.n // self.block + 1, dtype=np.int64)
+        self.blocks = np.empty(problem.n // self.block + 1, dtype=np.int32)
         self.settled = np.empty(problem.n, dtype=np.uint8)
         self.count = -1
         self.first_total = np.nan
@@ -135,7 +138,7 @@ class Sweeps:
     def restore(self) -> None:
         """T ← everybody, M ← ∞."""
         if self.count != self.problem.n:
-            self.active[:] = np.arange(self.problem.n)
+            self.active[:] = np.arange(self.problem.n, dtype=np.int32)
             self.settled[:] = 0
         self.count = self.problem.n
         self.threshold = np.inf
@@ -179,14 +182,14 @@ class Sweeps:
         return self.problem.dual_value(self.beta, self.coef)
 
     def point(self) -> tuple[Point, Array]:
-        """A feasible point near the running one, and its Xw."""
+        """A feasible point near the running one, or itself, and its Xw."""
         problem = self.problem
         if not problem.offset:
             fitted = problem.rows.dot(self.coef)
-            return Point(self.beta.copy(), self.coef.copy(), problem.constant(self.beta)), fitted
+            return Point(self.beta, self.coef, problem.constant(self.beta)), fitted
         beta = balanced(problem, self.beta)
-        moved = np.flatnonzero(beta != self.beta)
-        coef = self.coef + problem.rows.take(moved).sum(beta[moved] - self.beta[moved])
+        coef = problem.rows.sum(beta - self.beta)
+        coef += self.coef
         fitted = problem.rows.dot(coef)
         return Point(beta, coef, problem.best_intercept(fitted)), fitted
 
@@ -200,15 +203,10 @@ def balanced(problem: LinearProblem, beta: Array) -> Array:
     excess = float(beta.sum()) + problem.held
     if excess == 0:
         return beta.copy()
-    terms = problem.terms
-    low = np.where(beta > 0, 0.0, terms.lower)
-    high = np.where(beta < 0, 0.0, terms.upper)
-    room = np.where(beta == 0, 0.0, np.minimum(beta - low, high - beta))
-    total = float(room.sum())
-    if abs(excess) < 0.5 * total:
-        moved = beta - (excess / total) * room
-        # what the division rounded, on the roomiest
-        widest = int(room.argmax())
+    terms, moved = problem.terms, np.empty(problem.n)
+    share, widest = core.balance(terms.numbers, beta, excess, moved)
+    if share < 0.5:
+        # what the division rounded
         moved[widest] -= float(moved.sum()) + problem.held
         return moved
     return project_onto_sum(beta, terms.lower, terms.upper, -problem.held)

@@ -68,7 +68,7 @@ class Newton:
         """Responses, gradient, value and the gap of F; a free b is put at its best first."""
         problem, numbers = self.problem, self.problem.terms.numbers
         if problem.offset:
-            shift = smooth_offset(problem, self.residual, self.sigma, self.centre)
+            shift = smooth_offset(numbers, self.residual, problem.held, self.sigma, self.centre)
             self.residual -= shift
             self.intercept += shift
         loss = core.responses(

@@ -1,4 +1,4 @@
-"""The free offset of a smoothed problem: a zero of a decreasing piecewise linear function."""
+"""The free offset: zeros of a decreasing piecewise linear function, without sorting."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._core import linear as core
-from .problem import LinearProblem
 
 Array = NDArray[np.float64]
 
+NOTHING = np.zeros(1)
+#: an offset is known when its bracket has shrunk to this share of the range of the residuals
+FINEST = 1e-14
 
-def smooth_offset(problem: LinearProblem, residual: Array, sigma: float, centre: Array) -> float:
+
+def smooth_offset(
+    numbers: Array, residual: Array, held: float, sigma: float = 0.0, centre: Array = NOTHING
+) -> float:
     """The b at which Σ β(r − b) = −h, for terms with a ridge or σ > 0."""
-    numbers = problem.terms.numbers
 
     def excess(b: float) -> tuple[float, float]:
         total, bend = core.offset_slope(numbers, residual, sigma, centre, b)
-        return total + problem.held, bend
+        return total + held, bend
 
     b, (value, bend) = 0.0, excess(0.0)
-    small = 1e-15 * (abs(problem.held) + abs(value) + bend * float(np.abs(residual).max()))
+    span = float(residual.max()), float(residual.min())
+    small = 1e-15 * (abs(held) + abs(value) + bend * max(abs(span[0]), abs(span[1])))
     low, high, reach = -np.inf, np.inf, 0.0
     for _ in range(200):
         if abs(value) <= small:
@@ -34,10 +39,40 @@ def smooth_offset(problem: LinearProblem, residual: Array, sigma: float, centre:
             if np.isfinite(low) and np.isfinite(high):
                 step = 0.5 * (low + high)
             else:  # flat here: look further and further away
-                reach = max(2.0 * reach, 1e-3 * (1.0 + float(np.ptp(residual))))
+                reach = max(2.0 * reach, 1e-3 * (1.0 + span[0] - span[1]))
                 step = b + (reach if value > 0 else -reach)
         if step in (low, high, b):
             break
         b = step
         value, bend = excess(b)
     return b
+
+
+def offset_interval(numbers: Array, residual: Array, held: float) -> tuple[float, float]:
+    """Where Σ β(r − b) + h passes 0 as b rises: its last point above and first point below."""
+
+    def excess(b: float) -> float:
+        return float(core.offset_slope(numbers, residual, 0.0, NOTHING, b)[0]) + held
+
+    reach = float(numbers[2].max()) + 1e-3
+    low, high = float(residual.min()) - reach, float(residual.max()) + reach
+    while excess(low) < 0 and np.isfinite(low):
+        low -= 2.0 * (abs(low) + reach)
+    while excess(high) > 0 and np.isfinite(high):
+        high += 2.0 * (abs(high) + reach)
+    slack = 1e-12 * abs(excess(low) - excess(high))
+    fine = FINEST * (high - low)
+
+    def crossing(level: float, below: float, above: float) -> float:
+        """Where the function ceases to be above this level."""
+        while above - below > fine:
+            middle = 0.5 * (below + above)
+            if excess(middle) > level:
+                below = middle
+            else:
+                above = middle
+        return 0.5 * (below + above)
+
+    first = crossing(slack, low, high)
+    after = first + 2.0 * fine
+    return first, first if excess(after) <= -slack else crossing(-slack, after, high)

@@ -21,13 +21,18 @@ from numpy.typing import NDArray
 
 from ..._core import linear as core
 from ...losses.terms import KINK, LOWER, RIDGE_MINUS, RIDGE_PLUS, UPPER, DualTerms
-from ..onedim import best_offset, project_onto_sum
+from ..onedim import best_offset, middle, project_onto_sum
 from ..problem import ROUNDING
 from ..result import relative_gap
+from .offset import offset_interval, smooth_offset
 from .rows import Rows
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+
+
+#: up to this many rows the offset is found by sorting, which takes many vectors of that length
+SORTED = 20_000
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,10 @@ class LinearProblem:
             self._squares = self.rows.squares()
         return self._squares
 
+    def forget_squares(self) -> None:
+        """Let go of them; who holds the array may change it."""
+        self._squares = None
+
     @cached_property
     def bounded(self) -> bool:
         """Whether some β has a bound: the loss grows linearly there and has a corner."""
@@ -139,7 +148,7 @@ class LinearProblem:
 
     def primal_value(self, coef: Array, intercept: float, fitted: Array) -> float:
         """The primal with fitted = Xw."""
-        loss = core.conjugates(self.terms.numbers, self.y - fitted, intercept)
+        loss = core.conjugates(self.terms.numbers, self.y, fitted, intercept)
         return self._rounded(self.regulariser(coef, intercept) + loss)
 
     def dual_value(self, beta: Array, coef: Array) -> float:
@@ -157,11 +166,18 @@ class LinearProblem:
         """The rounding of the primal at w = 0, where that is all there is to an objective."""
         if self.pull is not None:
             return 0.0
-        return ROUNDING * core.conjugates(self.terms.numbers, self.y, 0.0)
+        return ROUNDING * core.conjugates(self.terms.numbers, self.y, np.zeros(self.n), 0.0)
 
     def best_intercept(self, fitted: Array) -> float:
         """The free b that minimises the primal at this w: the middle where an interval does."""
-        return best_offset(self.terms, self.y - fitted) if self.offset else 0.0
+        if not self.offset:
+            return 0.0
+        if self.n <= SORTED and self.held == 0.0:
+            return best_offset(self.terms, self.y - fitted)
+        residual = self.y - fitted
+        if not self.bounded:
+            return smooth_offset(self.terms.numbers, residual, self.held)
+        return middle(*offset_interval(self.terms.numbers, residual, self.held))
 
     def feasible(self, beta: Array) -> Array:
         """The point of the dual's domain nearest to β."""
@@ -173,8 +189,7 @@ class LinearProblem:
     def certificate(self, beta: Array, coef: Array, intercept: float) -> Certificate:
         """Both objectives from the data: the primal at (w, b), the dual at β."""
         fitted = self.rows.dot(coef)
-        residual = self.y - fitted - intercept
-        up, down = core.one_sided(self.terms.numbers, beta, residual)
+        up, down = core.one_sided(self.terms.numbers, beta, self.y, fitted, intercept)
         return Certificate(
             primal=self.primal_value(coef, intercept, fitted),
             dual=self.dual_value(beta, self.weights(beta)),

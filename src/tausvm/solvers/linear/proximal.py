@@ -242,6 +242,6 @@ class Proximal:
 
 def _gap(problem: LinearProblem, newton: Newton) -> float:
     """The duality gap of the problem without smoothing."""
-    loss = core.conjugates(problem.terms.numbers, newton.residual, 0.0)
+    loss = core.conjugates(problem.terms.numbers, newton.residual, np.zeros(problem.n), 0.0)
     primal = problem.regulariser(newton.coef, newton.intercept) + loss
     return primal - problem.dual_value(newton.beta, newton.pulled)

@@ -58,8 +58,10 @@ class Rows:
                 X.indices,
                 X.indptr.astype(np.int64, copy=False),
             )
-            whole = chosen is None
-            self.entries = int(X.nnz) if whole else int(np.diff(X.indptr)[self.chosen].sum())
+            indptr = self._matrix[2]
+            whole = len(self.chosen) == X.shape[0]
+            length = X.nnz if whole else (indptr[self.chosen + 1] - indptr[self.chosen]).sum()
+            self.entries = int(length)
         else:
             self._matrix = (X,)
             self.entries = len(self.chosen) * X.shape[1]
@@ -143,7 +145,7 @@ class Rows:
     def _gather(self, kind: Callable[..., None], weight: Array) -> Array:
         """A sum over rows, in parts that are added in order."""
         # a part has its own output, which must not outweigh its rows
-        parts = int(min(self._parts(), max(1, self.entries // (8 * self.n_features))))
+        parts = int(min(self._parts(), max(1, self.entries // (32 * self.n_features))))
         outputs = [np.zeros(self.n_features) for _ in range(parts)]
         self._share(
             lambda begin, end, k: kind(*self._matrix, self.chosen, weight, outputs[k], begin, end),
