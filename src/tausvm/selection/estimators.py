@@ -53,7 +53,7 @@ class SVRCV(KernelRegressorCV):
     selection_tol : float
         The duality gap of the fits in the selection, as a share of the loss of the best constant,
         and times ten of the primal objective. Squared losses are fitted to a tenth of it, losses
-        that grow linearly to 25 times it of the primal objective.
+        that grow linearly to 50 times it of the primal objective.
     n_jobs : int or None
         Jobs of joblib, which share the values of γ and, where those are few, the folds. They
         are threads unless a backend was chosen by :func:`joblib.parallel_config`. The result

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import Gram, HeldGram
-from ..losses.terms import DualTerms
+from ..losses.terms import RIDGE_MINUS, RIDGE_PLUS, DualTerms
 from ..solvers import Problem, Progress, SolverResult, Status, solve
 from ..solvers.newton import serves
-from ..solvers.onedim import best_offset
 from .columns import FACTORED, solve_columns
 from .judge import ColumnWatch, Judge, PathEnd
 from .paths import PathProblem, solve_path
@@ -31,12 +30,12 @@ SQUARED_SHARE = 0.1
 #: the gap as a share of the primal objective, against that of what constants cost
 PRIMAL_SHARE = 10.0
 #: and so many times as much for losses that grow linearly: steps to small gaps are dear
-LINEAR_SHARE = 2.5
+LINEAR_SHARE = 5.0
 #: steps of the columns
 MOST_STEPS = 300
 ROUGH_STEPS = 60
 #: steps a variable after which a path is slow
-SLOW_STEPS = 40.0
+SLOW_STEPS = 25.0
 #: hard problems are solved directly up to this order
 DIRECT = 3000
 #: a gap is recomputed when a fit ends, and may then differ from the one that ended it
@@ -127,22 +126,18 @@ class _Points:
 
     def __init__(self, task: Task, fold: Fold, costs: Array, tol: float) -> None:
         self.task = task
+        self.fold = fold
         self.y, self.weight = task.y[fold.train], task.weight[fold.train]
         self.costs = costs
         self.tol = tol
         self.share = PRIMAL_SHARE * tol
-        self._risks: dict[int, float] = {}
 
     def terms(self, level: int, k: int) -> DualTerms:
         return self.task.losses[level].dual_terms(self.y, self.costs[k] * self.weight)
 
     def allowed(self, level: int, k: int) -> float:
         """The gap at which a fit ends: a share of what the best constant costs."""
-        if level not in self._risks:
-            unit = self.task.losses[level].dual_terms(self.y, self.weight)
-            residual = self.y - best_offset(unit, self.y)
-            self._risks[level] = float(unit.conjugate(residual).sum())
-        return self.tol * self._risks[level] * float(self.costs[k])
+        return self.tol * self.task.risk(level, self.fold) * float(self.costs[k])
 
     def solved(self, level: int, k: int, gap: float, primal: float) -> bool:
         """Whether a fit got to its gap, or to the relative one that was asked for."""
@@ -162,10 +157,10 @@ def _fit_columns(
     """All points at a time; hard are those that float32 is not enough for."""
     task = points.task
     places = [(int(level), int(k)) for level, k in np.argwhere(wanted)]
-    ridges = np.empty((len(places), 2))
-    for column, (level, k) in enumerate(places):
-        unit = task.losses[level].dual_terms(np.zeros(1), points.costs[k : k + 1])
-        ridges[column] = unit.ridge_plus[0], unit.ridge_minus[0]
+    units = [loss.dual_terms(np.zeros(1), np.ones(1)).numbers for loss in task.losses]
+    ridges = np.array(
+        [units[level][[RIDGE_PLUS, RIDGE_MINUS], 0] / points.costs[k] for level, k in places]
+    )
     allowed = np.array([points.allowed(*point) for point in places])
     # what is known already has been judged before
     watch = None

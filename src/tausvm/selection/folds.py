@@ -29,8 +29,8 @@ class FoldScores:
         Of the rows, by the levels' own losses.
     beta : array (n_levels, n_costs, n_train)
     intercept : array (n_levels, n_costs)
-    slow : bool array (n_levels, n_costs)
-        Where a fit took many steps.
+    hard, slow : bool arrays (n_levels, n_costs)
+        Where a fit ran out of steps, or took many.
     unsolved : list of float
         Relative gaps of the fits that did not get to the tolerance.
     """
@@ -38,6 +38,7 @@ class FoldScores:
     scores: Array
     beta: Array
     intercept: Array
+    hard: Mask
     slow: Mask
     unsolved: list[float]
     losses: Array | None = None
@@ -77,7 +78,12 @@ def fit_gamma(
         judge = Judge(task, fold, predict)
         fits = fit_points(task, fold, gram, costs, wanted, tol, starts[k], judge, rough)
         result = FoldScores(
-            np.full(wanted.shape, np.nan), fits.beta, fits.intercept, fits.slow, fits.unsolved
+            np.full(wanted.shape, np.nan),
+            fits.beta,
+            fits.intercept,
+            fits.hard,
+            fits.slow,
+            fits.unsolved,
         )
         points = np.nonzero(np.isfinite(fits.intercept))
         values = judge.values(fits.beta[points], fits.intercept[points])

@@ -87,6 +87,7 @@ class Search:
     def __post_init__(self) -> None:
         self.scores = np.full((*self._grid, len(self.task.folds)), np.nan)
         #: by point and fold
+        self._hard: set[Point] = set()
         self._looks: dict[Point, dict[int, Look]] = {}
 
     @property
@@ -252,14 +253,14 @@ class Search:
     def _close_to_best(self) -> Mask:
         """The points whose rough score may be the best one but for what it is wrong by.
 
-        Those whose fits take many steps are left with it: better ones would take longer than
+        Those whose fits ran out of steps are left with it: better ones would take longer than
         all the others together.
         """
         means = np.nan_to_num(self.means, nan=-np.inf)
         best = means.max(axis=(1, 2), keepdims=True)
         close = means >= best - ROUGH_SLACK * np.abs(best)
         for place in np.argwhere(close).tolist():
-            close[tuple(place)] = self._point(*place) not in self.slow
+            close[tuple(place)] = self._point(*place) not in self._hard
         close[close.sum(axis=(1, 2)) == 1] = False  # one alone is chosen anyway
         return close
 

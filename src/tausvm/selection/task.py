@@ -13,6 +13,7 @@ from ..estimators.data import Matrix
 from ..kernels import Points
 from ..losses import Loss
 from ..solvers import SolverOptions
+from ..solvers.onedim import best_offset
 from .memory import Memory
 from .scoring import Score
 
@@ -22,10 +23,11 @@ Index = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Fold:
-    """Rows to train on and rows to validate with."""
+    """Rows to train on and rows to validate with; the risks of constants once they are known."""
 
     train: Index
     validation: Index
+    risks: dict[int, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -91,6 +93,14 @@ class Task:
     def rows(self, fold: int) -> Index:
         """Those of a fold, to train on and then to validate with."""
         return np.concatenate([self.folds[fold].train, self.folds[fold].validation])
+
+    def risk(self, level: int, fold: Fold) -> float:
+        """What the best constant costs on the training rows of a fold, at C = 1."""
+        if level not in fold.risks:
+            y = self.y[fold.train]
+            unit = self.losses[level].dual_terms(y, self.weight[fold.train])
+            fold.risks[level] = float(unit.conjugate(y - best_offset(unit, y)).sum())
+        return fold.risks[level]
 
     def clip_bounds(self, fold: Fold) -> tuple[float, float] | None:
         """The range of a fold's predictions, None without one."""
