@@ -217,13 +217,18 @@ def test_light_and_dark(browser: Browser, tmp_path: Path, data) -> None:
 def test_the_page_fits_a_phone(browser: Browser, tmp_path: Path, data) -> None:
     page = tmp_path / "report.html"
     write_report(QuantileSVR(tau=TAUS).fit(*data), *data, page)
-    browser.resize(500, 900)
+    browser.resize(400, 900)
     try:
         browser.open(page)
         width, inner = browser.run(
             "return [document.documentElement.scrollWidth, window.innerWidth]"
         )
         assert width <= inner
+        edges = browser.run(
+            "return [...document.querySelectorAll('select, input')]"
+            ".map(e => e.getBoundingClientRect().right)"
+        )
+        assert max(edges) <= inner
     finally:
         browser.resize(1200, 900)
 
