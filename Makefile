@@ -9,7 +9,7 @@ SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__p
 # the tests' matrices are small: BLAS threads would only wait for each other
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow lint docs clean
+.PHONY: demo test test-slow test-interop lint docs clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/python -m tausvm.demo
@@ -20,6 +20,11 @@ test: lint
 
 test-slow: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -m slow
+
+# what is skipped elsewhere: examples and displays that show large packages of others
+test-interop: $(VENV)/test.stamp
+	$(BUILD_AND_INSTALL) '.[plot,test,docs,interop]'
+	$(BIN)/python -m pytest -k "conformal or frames or polars or reliability or diagonal"
 
 lint: $(VENV)/test.stamp
 	$(BIN)/ruff check
