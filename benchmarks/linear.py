@@ -43,13 +43,17 @@ TARGETS = (1e-3, 1e-6)
 NAMES = ("msd", "tfidf", "kdd", "u00", "u01")
 
 
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+clock = CLOCKS["wall"]
+
+
 def timed(run: Callable[[], Any]) -> tuple[float, Any]:
     """The best time of up to three runs, fewer where they are long."""
     best, spent, result = math.inf, 0.0, None
     for _ in range(3):
-        started = time.perf_counter()
+        started = clock()
         result = run()
-        seconds = time.perf_counter() - started
+        seconds = clock() - started
         best, spent = min(best, seconds), spent + seconds
         if spent > 1.0:
             break
@@ -199,11 +203,11 @@ def _rehline(case: Case, best: float) -> None:
     U = case.C * np.stack([np.ones(n), -np.ones(n)])
     V = case.C * np.stack([-case.y - case.epsilon, case.y - case.epsilon])
     solver = ReHLine(C=1.0, U=U, V=V)
-    started = time.perf_counter()
+    started = clock()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         solver.fit(case.X)
-    seconds = time.perf_counter() - started
+    seconds = clock() - started
     distance = case.objective(np.asarray(solver.coef_).ravel()) / best - 1
     print(f"l1 ReHLine: {seconds:.2f} s, {distance:.1e} above")
 
@@ -218,7 +222,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="JSON lines; cases found there are not run again")
     parser.add_argument("--show", action="store_true", help="only show what --out holds")
     parser.add_argument("--tall", action="store_true", help="100,000 x 90 instead")
+    parser.add_argument(
+        "--clock", choices=list(CLOCKS), default="wall", help="cpu: for a machine that is not idle"
+    )
     options = parser.parse_args()
+    global clock
+    clock = CLOCKS[options.clock]
     if options.tall:
         tall()
         return

@@ -39,6 +39,8 @@ DIRECT = 600
 #: the gradient that is left of a linear system solved by conjugate gradients
 REDUCTION = 0.1
 MOST_PRODUCTS = 500
+#: active rows whose inner products are taken without a try of conjugate gradients
+FEW_ROWS = 300
 
 
 class Newton:
@@ -210,6 +212,8 @@ class _Iterative:
 
     def __init__(self, newton: Newton) -> None:
         self.newton = newton
+        #: whether conjugate gradients took more products than inner products are worth
+        self.struggles = False
 
     def _by_inner_products(
         self, active: Index, rows: Rows, weight: Array, border: bool
@@ -237,7 +241,8 @@ class _Iterative:
         active = np.flatnonzero(newton.slope)
         rows, weight = problem.rows.take(active), newton.slope[active]
         border = problem.offset or problem.column > 0
-        if len(active) <= MOST_ROWS:
+        few = len(active) <= MOST_ROWS
+        if few and (self.struggles or newton.sigma > 0 or len(active) <= FEW_ROWS):
             return self._by_inner_products(active, rows, weight, border)
         d = problem.d
         diagonal = np.ones(d + 1)
@@ -262,7 +267,8 @@ class _Iterative:
         p = z.copy()
         energy = float(residual @ z)
         target = max(REDUCTION**2 * float(residual @ residual), 0.5 * wanted)
-        for _ in range(MOST_PRODUCTS):
+        most = min(MOST_PRODUCTS, len(active) // 8) if few else MOST_PRODUCTS
+        for _ in range(most):
             image = product(p)
             curvature = float(p @ image)
             if not curvature > 0:
@@ -277,4 +283,6 @@ class _Iterative:
             p *= fresh / energy
             p += z
             energy = fresh
+        else:
+            self.struggles = True
         return x[:d], float(x[d]) if border else 0.0
