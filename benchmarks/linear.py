@@ -36,8 +36,8 @@ Array = NDArray[np.float64]
 
 LOSSES = {"l1": "epsilon_insensitive", "l2": "squared_epsilon_insensitive"}
 THEIR_SOLVERS = {"l1": (13,), "l2": (11, 12)}
-THEIR_TOLERANCES = (0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6)
-OUR_TOLERANCES = (1e-2, 3e-3, 1e-3, 1e-4, 1e-5, 3e-6, 1e-6)
+THEIR_TOLERANCES = (0.1, 0.03, 0.01, 5e-3, 3e-3, 2e-3, 1e-3, 1e-4, 1e-5, 1e-6)
+OUR_TOLERANCES = (1e-2, 5e-3, 3e-3, 2e-3, 1e-3, 1e-4, 1e-5, 3e-6, 1e-6)
 TARGETS = (1e-3, 1e-6)
 #: the sets of the speed table; "tall" has its own question
 NAMES = ("msd", "tfidf", "kdd", "u00", "u01")

@@ -185,7 +185,8 @@ class Sweeps:
         """A feasible point near the running one, or itself, and its Xw."""
         problem = self.problem
         if not problem.offset:
-            fitted = problem.rows.dot(self.coef)
+            moved = problem.pull is not None or self.beta.any()
+            fitted = problem.rows.dot(self.coef) if moved else np.zeros(problem.n)
             return Point(self.beta, self.coef, problem.constant(self.beta)), fitted
         beta = balanced(problem, self.beta)
         coef = problem.rows.sum(beta - self.beta)
