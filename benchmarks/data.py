@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-SCALINGS = ("standard", "unit")
+SCALINGS = ("standard", "unit", "raw")
 
 
 def data_folder() -> Path:
@@ -40,8 +40,8 @@ def load(
     ----------
     name : str
         File name without ``.csv`` or ``.csv.gz``.
-    scaling : {"standard", "unit"}
-        Every column, the target too: mean 0 and variance 1, or onto [−1, 1].
+    scaling : {"standard", "unit", "raw"}
+        Every column, the target too: mean 0 and variance 1, or onto [−1, 1], or as it is.
     max_rows : int or None
         Keep at most this many rows, drawn at random.
     seed : int
@@ -61,6 +61,8 @@ def load(
 def scale(table: Array, scaling: str) -> Array:
     """Every column by ``scaling``; a constant column becomes 0."""
     match scaling:
+        case "raw":
+            return table
         case "standard":
             centre, spread = table.mean(axis=0), table.std(axis=0)
         case "unit":

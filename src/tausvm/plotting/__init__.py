@@ -3,6 +3,7 @@
 from .calibration import LevelCalibrationDisplay
 from .convergence import ConvergenceDisplay
 from .fan import FanDisplay
+from .path import PathBoundaryDisplay, PathDisplay
 from .reliability import ReliabilityDisplay
 from .surface import CVSurfaceDisplay
 
@@ -11,5 +12,7 @@ __all__ = [
     "ConvergenceDisplay",
     "FanDisplay",
     "LevelCalibrationDisplay",
+    "PathBoundaryDisplay",
+    "PathDisplay",
     "ReliabilityDisplay",
 ]
