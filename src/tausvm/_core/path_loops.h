@@ -6,9 +6,11 @@
 #include <math.h>
 #include <stdint.h>
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
+/* by instruction set: a name of a processor would be matched by that maker's alone */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && \
+    __GNUC__ >= 12
 #define PATH_CLONES \
-    __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
+    __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define PATH_CLONES
 #endif
