@@ -46,7 +46,7 @@ DRIFT = 1e-7
 #: a batch with a larger gap than wanted is walked again down to this many kinks
 FEWEST_FOR_GAP = 16
 #: kinks between two exact evaluations of the residuals
-BATCH_KINKS = 256
+BATCH_KINKS = 512
 #: kinks in a row that may go without a step in τ, beside the number of points
 ZERO_STEPS = 1000
 #: up to this order a matrix on which the walk failed is checked for negative eigenvalues beyond
@@ -301,7 +301,7 @@ class _Walk:
     ) -> PathCore:
         index, free = window.index, state.free
         total = slopes.sum()
-        capacity = min(len(index), len(free) + kinks) + 4
+        capacity = min(len(index), 2 * len(free) + 64) + 4
         core = PathCore(
             window.K,
             np.ascontiguousarray(box.numbers[:, index]),
@@ -317,7 +317,7 @@ class _Walk:
         )
         core.start_at(state.t)
         core.set_free(np.searchsorted(index, free).astype(np.int32), state.factor)
-        core.new_log(kinks + 4, (kinks + 4) * (len(free) + kinks // 2 + 4), not window.whole)
+        core.new_log(kinks + 4, (kinks + 4) * capacity, not window.whole)
         return core
 
     def _after(

@@ -24,7 +24,7 @@ Signs = NDArray[np.int8]
 #: up to this many points, all are in the window
 WHOLE = 1000
 #: points in a window: so many, and so many for every free point
-WINDOW, WINDOW_PER_FREE = 250, 4
+WINDOW, WINDOW_PER_FREE = 250, 1.5
 #: batches after which a window is chosen anew
 AGE = 4
 #: what rounding to single precision may change, as a share of the terms
@@ -81,7 +81,7 @@ class Windows:
     def _choose(self, free: Index, residual: Array, rate: Array) -> Window:
         """The points with the earliest arrivals, if rates vary about their present values."""
         n = len(residual)
-        count = WINDOW + WINDOW_PER_FREE * len(free) + len(self._forced)
+        count = int(WINDOW + WINDOW_PER_FREE * len(free)) + len(self._forced)
         if self.whole or 2 * count > n:
             index = np.arange(n)
         else:
