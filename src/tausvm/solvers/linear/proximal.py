@@ -34,6 +34,9 @@ Index = NDArray[np.int64]
 
 #: the reach falls by this factor from one proximal step to the next
 FALL = 0.1
+#: after a step that took more Newton steps than this, the gentler one
+MANY_STEPS = 15
+GENTLE_FALL = 0.3
 #: rows within so many reaches of a corner are looked at
 WIDTH = 3.0
 #: and so many a feature at least
@@ -205,6 +208,7 @@ class Proximal:
         newton = Newton(part, point.coef, point.intercept, fitted)
         newton.smooth(self.reach / self.end, beta.copy())
         newton.evaluate()
+        taken = self.monitor.n_iter
         for _ in range(NEWTON_STEPS):
             allowed = INNER_SHARE * max(_gap(part, newton), target)
             if newton.gap <= allowed or self.monitor.limited():
@@ -221,7 +225,8 @@ class Proximal:
         self.point = Point(beta, newton.coef, newton.intercept)
         self.pulled = newton.pulled
         self._look(problem.rows.dot(newton.coef))
-        self.reach *= FALL
+        hard = self.monitor.n_iter - taken > MANY_STEPS
+        self.reach *= GENTLE_FALL if hard else FALL
 
     def _near(self) -> Index:
         """Rows whose β may change."""
