@@ -11,12 +11,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...losses.group import GroupTerms
 from ...losses.terms import KINK, DualTerms
 from ..linalg import LinAlgError
 from ..onedim import best_offset
 from ..result import SolverOptions, Status
-from .cones import BOUNDARY, Blocks, Box, Halves, Norms, Pairs, Part
+from .cones import BOUNDARY, LONGEST, Blocks, Box, Norms, barriers
 from .monitor import JointMonitor
 from .polish import polished
 from .problem import JointProblem, JointResult
@@ -25,6 +24,8 @@ from .systems import FactorSystem, System, system_for
 Array = NDArray[np.float64]
 
 STEPS = 100
+#: the centre to aim at for the first direction of a step
+FIRST_GUESS = -1.0
 #: steps in a row that may pass without lowering the gap before the method gives up
 PATIENCE = 6
 #: steps to wait for rows to settle after the gap has closed
@@ -50,19 +51,17 @@ class _Iterate:
         self.b = np.median(problem.y, axis=0) if problem.offset else np.zeros(p)
         size = float(np.abs(problem.y - self.b).mean()) + 1e-3 * terms.epsilon
         self.scale = max(size, 1e-300)
-        self.parts: list[Part] = _parts(terms, self.scale)
+        self.parts = barriers(terms, self.scale)
         self.degree = sum(part.degree for part in self.parts)
-        self.ridge: Array | float = 0.0 if self.degree_of_losses else terms.outputs.ridge_plus
-
-    @property
-    def degree_of_losses(self) -> int:
-        return sum(part.degree for part in self.parts if not isinstance(part, Norms))
+        smooth = all(isinstance(part, Norms) for part in self.parts)
+        #: of losses that need no barrier
+        self.ridge = terms.outputs.ridge_plus if smooth else np.zeros((n, p))
 
     def residual(self) -> Array:
         """The derivative of the Lagrangian by α, 0 at an optimum."""
         total = self.fitted - self.problem.y + self.b + self.ridge * self.alpha
         for part in self.parts:
-            total = total + part.gradient()
+            part.add_gradient(total)
         return total
 
     def complementarity(self) -> float:
@@ -82,37 +81,34 @@ class _Iterate:
             raise LinAlgError("the step has overflowed")
 
     def _step(self) -> None:
-        blocks = Blocks(np.zeros(self.alpha.shape) + self.ridge)
-        for part in self.parts:
-            part.prepare(blocks)
-        self.system.set_up(blocks)
+        self.system.set_up(Blocks(self.parts, self.ridge.copy()))
         right = -self.residual()
         missing = -self.alpha.sum(axis=0)
-        mu = self.complementarity() / max(self.degree, 1)
-        self._direction(right, missing, None)
-        length = min(self._longest(), 1.0)
-        after = sum(part.after(length) for part in self.parts) / max(self.degree, 1)
+        degree = max(self.degree, 1)
+        mu = self.complementarity() / degree
+        self._direction(right, missing, FIRST_GUESS)
         if self.degree:
-            centre = mu * min(max(after / mu, 0.0) ** 3, 1.0)
-            self._direction(right, missing, centre)
+            after = sum(part.after(min(self._longest(), 1.0)) for part in self.parts) / degree
+            self._direction(right, missing, mu * min(max(after / mu, 0.0) ** 3, 1.0))
         length = min(1.0, BOUNDARY * self._longest())
         self.alpha = self.alpha + length * self.dalpha
         self.b = self.b + length * self.db
         for part in self.parts:
             part.step(length)
-        gram = self.problem.gram
-        self.fitted = gram.product(self.alpha) if self.system.gram is not None else self.fitted
+        if self.system.gram is not None:
+            self.fitted = self.problem.gram.product(self.alpha)
 
-    def _direction(self, right: Array, missing: Array, centre: float | None) -> None:
-        pulled = right
+    def _direction(self, right: Array, missing: Array, centre: float) -> None:
+        pulled = right.copy()
         for part in self.parts:
-            pulled = pulled + part.aim(centre)
-        self.dalpha, self.db = self.system.solve(pulled, missing)
+            part.aim(centre, pulled)
+        dalpha, self.db = self.system.solve(pulled, missing)
+        self.dalpha = np.ascontiguousarray(dalpha)
         for part in self.parts:
             part.follow(self.dalpha)
 
     def _longest(self) -> float:
-        return min([part.longest() for part in self.parts], default=1.0 / BOUNDARY)
+        return min([part.longest() for part in self.parts], default=LONGEST)
 
     def settled(self) -> Array:
         """α with rows put to 0 whose residual is shorter than ε, and entries to their bounds."""
@@ -121,8 +117,10 @@ class _Iterate:
         alpha = self.alpha.copy()
         for part in self.parts:
             if isinstance(part, Box):
-                alpha = np.where(part.high.s < part.high.z * _ratio(part.high), part.upper, alpha)
-                alpha = np.where(part.low.s < part.low.z * _ratio(part.low), part.lower, alpha)
+                high = part.high.s < part.high.z * part.high.ratio()
+                low = part.low.s < part.low.z * part.low.ratio()
+                alpha = np.where(high.reshape(alpha.shape), terms.outputs.upper, alpha)
+                alpha = np.where(low.reshape(alpha.shape), terms.outputs.lower, alpha)
         if terms.epsilon > 0:
             residual = problem.y - self.fitted - self.b
             length = np.sqrt(np.einsum("ij,ij->i", residual, residual))
@@ -130,29 +128,6 @@ class _Iterate:
             room = 1.0 - length / terms.epsilon
             alpha[sizes < SMALL * room * sizes.max(initial=0.0)] = 0.0
         return alpha
-
-
-def _ratio(pairs: Pairs) -> float:
-    """A slack below this times its multiplier is on its way to 0."""
-    return 1e-3 * float(pairs.s.mean()) / max(float(pairs.z.mean()), 1e-300)
-
-
-def _parts(terms: GroupTerms, size: float) -> list[Part]:
-    """The barriers of these terms, with multipliers of about ``size`` to begin with."""
-    outputs = terms.outputs
-    parts: list[Part] = []
-    bounded = bool(np.isfinite(outputs.upper).all() and np.isfinite(outputs.lower).all())
-    if bounded:
-        parts.append(Box(terms, size))
-    elif not np.array_equal(outputs.ridge_plus, outputs.ridge_minus):
-        parts.append(Halves(terms, size))
-    if terms.epsilon > 0:
-        if bounded:
-            reach = float(0.5 * (outputs.upper - outputs.lower).mean())
-        else:
-            reach = size / float(outputs.ridge_plus.mean())
-        parts.append(Norms(terms, reach * size))
-    return parts
 
 
 def solve_interior_point(

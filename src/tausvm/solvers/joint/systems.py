@@ -146,13 +146,13 @@ class DenseSystem(System):
         self.matrix = matrix
         self.factor = _factorise(matrix)
         self.columns = cholesky_solve(self.factor, self.sums)
-        self.corner = self.sums.T @ self.columns
+        self.corner = np.asarray(np.linalg.inv(self.sums.T @ self.columns))
 
     def _once(self, right: Array, missing: Array) -> tuple[Array, Array]:
         x = cholesky_solve(self.factor, right)
         if not self.offset:
             return x, np.zeros(0)
-        db: Array = np.asarray(np.linalg.solve(self.corner, self.sums.T @ x - missing))
+        db: Array = self.corner @ (self.sums.T @ x - missing)
         return x - self.columns @ db, db
 
     def solve(self, right: Array, missing: Array) -> tuple[Array, Array]:
