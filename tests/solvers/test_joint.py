@@ -19,7 +19,13 @@ from tausvm.losses import (
 from tausvm.solvers import SolverOptions, Status
 from tausvm.solvers.joint import JointOptions, JointProblem, best_offsets, solve_joint
 from tausvm.solvers.joint.interior_point import _Iterate, solve_interior_point
-from tausvm.solvers.joint.systems import DenseSystem, FactorSystem, factor_of, pivoted_cholesky
+from tausvm.solvers.joint.systems import (
+    DenseSystem,
+    FactorSystem,
+    KroneckerFactor,
+    factor_of,
+    pivoted_cholesky,
+)
 from tausvm.solvers.linalg import LinAlgError
 
 from ..reference.joint import solve_program
@@ -280,9 +286,7 @@ def test_systems_give_the_same_step(kind, offset):
     gram = SeparableGram(rbf(X, 0.2), level_kernel(np.array(TAUS), 1.0))
     problem = build(gram, y, kind, 1.0, 0.4, offset)
     L, rest = pivoted_cholesky(gram.K.__getitem__, np.diagonal(gram.K).copy(), 12)
-    from tausvm.solvers.joint.systems import KroneckerFactor
-
-    truncated = KroneckerFactor(L, gram.output_factor, rest[:, None, None] * gram.B)
+    truncated = KroneckerFactor(L, gram.output_factor, [12] * 3, rest[:, None, None] * gram.B)
     systems = [
         DenseSystem(gram, offset),
         FactorSystem(gram, factor_of(gram, dense=False), gram.shape, offset),
@@ -307,7 +311,8 @@ def test_truncated_factors_still_reach_the_optimum(monkeypatch):
     K, B = rbf(X, 0.5), level_kernel(np.array(TAUS), 1.0)
     exact = solve_joint(build(SeparableGram(K, B), y, C=5.0, epsilon=0.3))
     monkeypatch.setattr(systems, "DENSE", 0)
-    monkeypatch.setattr(systems, "REDUCED_WORK", 1.0)
+    monkeypatch.setattr(systems, "LEAST_WORK", 1e7)
+    monkeypatch.setattr(systems, "PRODUCTS", 1)
     gram = SeparableGram(K, B)
     rough = solve_joint(build(gram, y, C=5.0, epsilon=0.3))
     assert factor_of(gram, dense=False).left is not None

@@ -11,7 +11,7 @@ what FFᵀ leaves out.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,8 +29,11 @@ FEW = 300
 DENSE = 2400
 #: share of the trace that a factor may leave out and still count as exact
 EXACT = 1e-13
-#: floating-point operations of one set of reduced equations that a truncated factor may take
-REDUCED_WORK = 1.5e10
+#: what one set of truncated equations may take: so many exact products, within these bounds of
+#: floating-point operations
+PRODUCTS = 300
+LEAST_WORK = 1e9
+MOST_WORK = 2e10
 #: conjugate gradients: relative residual, and bound on their number
 RESIDUAL = 1e-6
 CONJUGATE = 200
@@ -57,33 +60,51 @@ class Factor(Protocol):
 
 
 class KroneckerFactor:
-    """F = L ⊗ M for k·B, LLᵀ ≈ the matrix of k, MMᵀ = B."""
+    """F for k·B: the columns of L ⊗ M, LLᵀ ≈ the matrix of k, MMᵀ = B, that matter.
 
-    def __init__(self, L: Array, M: Array, left: Array | None) -> None:
-        self.L, self.M, self.left = L, M, left
-        self.order = L.shape[1] * M.shape[1]
+    The columns of M are scaled eigenvectors of B. The first columns of L, a pivoted Cholesky
+    factor, are the best start for any rank: column a of M goes with the first ``ranks[a]`` of
+    them, many for the large eigenvalues of B and few for the small ones.
+    """
+
+    def __init__(self, L: Array, M: Array, ranks: Sequence[int], left: Array | None) -> None:
+        self.M, self.left = M, left
+        self.pieces = [np.ascontiguousarray(L[:, :r]) for r in ranks]
+        self.ends = np.cumsum(ranks)
+        self.order = int(self.ends[-1])
+
+    def _parts(self) -> list[tuple[Array, slice]]:
+        starts = self.ends - [piece.shape[1] for piece in self.pieces]
+        return [
+            (piece, slice(start, end))
+            for piece, start, end in zip(self.pieces, starts, self.ends, strict=True)
+        ]
 
     def apply(self, w: Array) -> Array:
-        return np.asarray(self.L @ w.reshape(self.M.shape[1], -1).T @ self.M.T)
+        mapped = np.stack([piece @ w[at] for piece, at in self._parts()], axis=1)
+        return np.asarray(mapped @ self.M.T)
 
     def adjoint(self, v: Array) -> Array:
-        return np.ascontiguousarray((self.L.T @ (v @ self.M)).T).ravel()
+        mixed = np.ascontiguousarray((v @ self.M).T)
+        return np.concatenate([row @ piece for row, piece in zip(mixed, self.pieces, strict=True)])
 
     def weighted(self, inverse: Array) -> Array:
-        (_, r), q = self.L.shape, self.M.shape[1]
-        small = self.M.T @ inverse @ self.M
-        out = np.empty((q, r, q, r))
-        for a in range(q):
+        small = np.ascontiguousarray((self.M.T @ inverse @ self.M).transpose(1, 2, 0))
+        out = np.empty((self.order, self.order), order="F")
+        parts = self._parts()
+        for a, (first, rows) in enumerate(parts):
+            scaled = np.empty_like(first)
             for b in range(a + 1):
-                block = self.L.T @ (small[:, a, b, None] * self.L)
-                out[a, :, b, :] = block
-                out[b, :, a, :] = block
-        return out.reshape(q * r, q * r)
+                second, columns = parts[b]
+                np.multiply(small[a, b, :, None], first, out=scaled)
+                block = scaled.T @ second
+                out[rows, columns] = block
+                out[columns, rows] = block.T
+        return out
 
     def cross(self, inverse: Array) -> Array:
-        n, p = inverse.shape[:2]
-        mixed = (self.M.T @ inverse).reshape(n, -1)
-        return (self.L.T @ mixed).reshape(-1, self.M.shape[1], p).swapaxes(0, 1).reshape(-1, p)
+        mixed = self.M.T @ inverse
+        return np.vstack([piece.T @ mixed[:, a] for a, piece in enumerate(self.pieces)])
 
 
 class PlainFactor:
@@ -286,21 +307,10 @@ def factor_of(gram: MatrixGram, dense: bool) -> Factor | None:
 def _factor(gram: MatrixGram, dense: bool) -> Factor | None:
     n, p = gram.shape
     if isinstance(gram, SeparableGram):
-        M = gram.output_factor
-        q = M.shape[1]
-        # n·r²·q(q+1)/2·2 operations for the products, (rq)³/3 for the factor
-        most = n if not dense else int(0.6 * n * (p / q) ** (2 / 3))
-        affordable = int(np.sqrt(REDUCED_WORK / (n * q * (q + 1))))
-        rank = min(n, most, max(affordable, 64) if not dense else most)
-        L, rest = pivoted_cholesky(gram.K.__getitem__, np.diagonal(gram.K).copy(), rank)
-        if rest.sum() <= EXACT * np.trace(gram.K):
-            return KroneckerFactor(L, M, None)
-        if dense:
-            return None
-        return KroneckerFactor(L, M, rest[:, None, None] * gram.B)
+        return _kronecker(gram, dense)
     index = np.arange(p)
     diagonal = gram.diagonal
-    rank = n * p // 2 if dense else int(np.sqrt(REDUCED_WORK / (n * p)))
+    rank = n * p // 2 if dense else int(np.sqrt(_budget(n, p) / (n * p)))
     F, rest = pivoted_cholesky(
         lambda at: gram.column(at // p, at % p).ravel(),
         np.ascontiguousarray(diagonal[:, index, index]).ravel(),
@@ -314,6 +324,56 @@ def _factor(gram: MatrixGram, dense: bool) -> Factor | None:
     left = np.zeros((n, p, p))
     left[:, index, index] = rest.reshape(n, p)
     return PlainFactor(shaped, left)
+
+
+def _kronecker(gram: SeparableGram, dense: bool) -> KroneckerFactor | None:
+    """All columns that matter, or as many as a step may take; None where K itself is cheaper."""
+    n, p = gram.shape
+    M = gram.output_factor
+    weights = np.square(M).sum(axis=0)
+    limit = (n * p) ** 3 / 3.0 if dense else _budget(n, p)
+    most = int(np.sqrt(limit / n))
+    diagonal = np.diagonal(gram.K).copy()
+    L, _ = pivoted_cholesky(gram.K.__getitem__, diagonal, min(n, most))
+    # traces[r]: what the first r columns of L leave of K's trace
+    traces = diagonal.sum() - np.concatenate([[0.0], np.cumsum(np.square(L).sum(axis=0))])
+    traces = np.maximum(traces, 0.0)
+    exact = EXACT * diagonal.sum() * float(weights.sum())
+
+    def ranks_for(level: float) -> list[int]:
+        """The fewest columns that leave at most ``level`` for each eigenvalue of B."""
+        return [int(np.argmax(np.append(traces, 0.0) * w <= level)) for w in weights]
+
+    def work(ranks: list[int]) -> float:
+        sums = np.cumsum(ranks)
+        return n * float(np.dot(ranks, sums)) * 2.0 + float(sums[-1]) ** 3 / 3.0
+
+    floor = exact / len(weights)
+    ranks = [min(r, L.shape[1]) for r in ranks_for(floor)]
+    complete = float(traces[-1]) * float(weights.sum()) <= 2.0 * exact
+    if complete and work(ranks) <= limit:
+        return KroneckerFactor(L, M, ranks, None)
+    if dense:
+        return None
+    low, high = np.log(max(floor, 1e-300)), np.log(float(traces[0] * weights.max()) + 1e-300)
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        if work([min(r, L.shape[1]) for r in ranks_for(np.exp(middle))]) > limit:
+            low = middle
+        else:
+            high = middle
+    ranks = [min(r, L.shape[1]) for r in ranks_for(np.exp(high))]
+    ranks[int(weights.argmax())] = max(ranks[int(weights.argmax())], 1)
+    left = np.zeros((n, p, p))
+    for a, r in enumerate(ranks):
+        rest = np.maximum(diagonal - np.square(L[:, :r]).sum(axis=1), 0.0)
+        left += rest[:, None, None] * np.outer(M[:, a], M[:, a])
+    return KroneckerFactor(L, M, ranks, left)
+
+
+def _budget(n: int, p: int) -> float:
+    """Operations for one set of truncated equations: those of some hundred exact products."""
+    return min(max(PRODUCTS * 2.0 * n * n * p, LEAST_WORK), MOST_WORK)
 
 
 def pivoted_cholesky(
