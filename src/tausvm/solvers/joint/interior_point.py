@@ -32,8 +32,11 @@ PATIENCE = 6
 WAIT = 4
 #: a gap is worth evaluating once the complementarity is within this factor of the tolerance
 NEAR = 30.0
-#: the solve goes on to this gap for rows to settle at zero, however large tol is
-SETTLED = 1e-6
+#: the solve goes on to this share of tol for rows to settle at zero, down to a gap of FINE
+SETTLED = 1e-2
+FINE = 1e-8
+#: the gap from which on free entries are polished
+POLISHED = 1e-4
 #: a row settles at zero where its share of the longest is below this times the share of ε that
 #: its residual leaves
 SMALL = 1e-2
@@ -137,7 +140,7 @@ def solve_interior_point(
 
     A warm start is taken where it is good enough as it is; an interior point cannot use more.
     """
-    goal = min(options.tol, SETTLED)
+    goal = min(options.tol, max(SETTLED * options.tol, FINE))
     monitor = JointMonitor(problem, options, "interior_point", goal)
     if start is not None:
         monitor.consider(start.alpha, start.intercept)
@@ -174,7 +177,7 @@ def solve_interior_point(
         n_iter += 1
     if monitor.best is None:
         monitor.consider(np.zeros(problem.shape), iterate.b)
-    elif monitor.gap <= max(options.tol, SETTLED):
+    elif monitor.gap <= POLISHED:
         exact = polished(problem, monitor.alpha, monitor.best.intercept)
         if exact is not None:
             monitor.consider(*exact)

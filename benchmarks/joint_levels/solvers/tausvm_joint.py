@@ -1,0 +1,35 @@
+# ruff: noqa: RUF012  (benchopt reads plain class attributes)
+"""tausvm: ``auto``, and the paper's Algorithm 1 with and without its active set."""
+
+import benchmark_utils  # noqa: F401  (makes `benchmarks` importable)
+from benchopt import BaseSolver
+from threadpoolctl import threadpool_limits
+
+from tausvm.solvers.joint import JointOptions, solve_joint
+
+VARIANTS = {
+    "auto": ("auto", True),
+    "primal_dual_cd with active set": ("primal_dual_cd", True),
+    "primal_dual_cd": ("primal_dual_cd", False),
+}
+
+
+class Solver(BaseSolver):
+    """Stopped after a number of Newton steps, or of passes."""
+
+    name = "tausvm"
+    sampling_strategy = "iteration"
+    parameters = {"variant": list(VARIANTS)}
+
+    def set_objective(self, problem):
+        self.problem = problem
+        self.threads = threadpool_limits(1)
+
+    def run(self, n_iter):
+        self.problem.gram.__dict__.pop("_joint_factors", None)  # every run factorises anew
+        solver, active_set = VARIANTS[self.variant]
+        options = JointOptions(tol=1e-10, max_iter=n_iter, shrinking=active_set)
+        self.alpha = solve_joint(self.problem, solver, options).alpha
+
+    def get_result(self):
+        return {"alpha": self.alpha}
