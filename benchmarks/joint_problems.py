@@ -29,6 +29,14 @@ def sine(n: int, seed: int = 0) -> tuple[Array, Array]:
     return x, y
 
 
+def five_features(n: int, seed: int = 0) -> tuple[Array, Array]:
+    """A curve in two of five features, whose Gram matrix has no small rank."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5))
+    noise = 0.5 * (1.0 + 0.3 * X[:, 0]) * rng.normal(size=n)
+    return X, np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + noise
+
+
 def build(x: Array, y: Array, epsilon: float, taus: Array = TAUS) -> JointProblem:
     """The joint quantile problem with offsets."""
     K = np.exp(-GAMMA * np.square(np.subtract.outer(x, x)))

@@ -7,12 +7,15 @@ true one, certified from its α alone.
 from __future__ import annotations
 
 import argparse
+import resource
+import time
 
 from threadpoolctl import threadpool_limits
 
+from tausvm import JointExpectileSVR, JointQuantileSVR
 from tausvm.solvers.joint import JointOptions, JointProblem, solve_joint
 
-from .joint_problems import EPSILONS, build, certify, coneqp, sine
+from .joint_problems import EPSILONS, build, certify, coneqp, five_features, sine
 from .timing import alternate
 
 
@@ -28,7 +31,12 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=10.0, help="seconds for primal_dual_cd")
     parser.add_argument("--largest-coneqp", type=int, default=500, help="largest n for CVXOPT")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--large", action="store_true", help="whole fits of 9 levels, 5 features")
     options = parser.parse_args()
+    if options.large:
+        for n in options.sizes:
+            large(n)
+        return
     print(f"{'n':>5} {'ε':>4}  {'method':<28} {'seconds':>8} {'gap':>9} {'coneqp/it':>9}")
     with threadpool_limits(1):
         for n in options.sizes:
@@ -55,6 +63,25 @@ def compare(n: int, epsilon: float, options: argparse.Namespace) -> None:
             f"{n:5d} {epsilon:4g}  {name:<28} {timing.seconds:8.3f} {gap:9.1e} {ratio}",
             flush=True,
         )
+
+
+def large(n: int) -> None:
+    """Whole fits, Gram matrix and checks included, at the default tolerance."""
+    X, y = five_features(n)
+    taus = [k / 10 for k in range(1, 10)]
+    for estimator in (JointQuantileSVR, JointExpectileSVR):
+        for epsilon in (0.0, 0.5):
+            model = estimator(tau=taus, epsilon=epsilon)
+            began = time.perf_counter()
+            model.fit(X, y)
+            seconds = time.perf_counter() - began
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+            print(
+                f"{n:5d} {epsilon:4g}  {estimator.__name__:<18} {seconds:8.2f} s, gap "
+                f"{model.dual_gap_:.1e}, {model.result_.n_iter} steps, {len(model.support_)} "
+                f"support vectors, {memory:.2f} GB",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
