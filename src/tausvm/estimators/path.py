@@ -35,6 +35,8 @@ Index = NDArray[np.intp]
 
 #: levels at which probabilities and distributions are evaluated: all kinks, or this many of them
 MOST_LEVELS = 1000
+#: the level of equal costs
+MIDDLE = 0.5
 
 
 class SupportSets(NamedTuple):
@@ -309,12 +311,12 @@ class PathMachine(KernelMachine):
         return out
 
     def _levels(self, path: int) -> Array:
-        """The kinks, or so many of them that probabilities have three digits."""
-        taus = np.unique(np.r_[0.0, self.paths_[path].chain.tau, 1.0])
+        """The kinks and ½, or so many of them that probabilities have three digits."""
+        taus = np.unique(np.r_[0.0, self.paths_[path].chain.tau, MIDDLE, 1.0])
         if len(taus) <= MOST_LEVELS:
             return taus
         chosen = np.unique(np.linspace(0, len(taus) - 1, MOST_LEVELS // 2).astype(np.intp))
-        return np.unique(np.r_[taus[chosen], np.linspace(0.0, 1.0, MOST_LEVELS // 2)])
+        return np.unique(np.r_[taus[chosen], MIDDLE, np.linspace(0.0, 1.0, MOST_LEVELS // 2)])
 
 
 def _slices(count: int, bytes_each: int) -> Iterator[slice]:
@@ -491,7 +493,7 @@ class TauPathSVC(ClassifierMixin, PathMachine):
         self._fit_paths(data, group, problems)
         return self
 
-    def decision_function(self, X: Any, tau: Any = 0.5) -> Array:
+    def decision_function(self, X: Any, tau: Any = None) -> Array:
         """f(x) + b at one level or several, positive on the side of the positive class.
 
         Parameters
@@ -499,14 +501,18 @@ class TauPathSVC(ClassifierMixin, PathMachine):
         X : array or CSR matrix of shape (n_samples, n_features)
             Kernel values with the training rows, (n_samples, n_training), for
             ``kernel="precomputed"``.
-        tau : float or array (n_levels,)
-            In [0, 1].
+        tau : float, array (n_levels,) or None
+            In [0, 1]. None asks no single level but all: the score is 2·P − 1 with the
+            probabilities P of :meth:`predict_proba`, and ranks points as they do.
 
         Returns
         -------
         array of shape (n_samples,), or (n_samples, n_classes) for more than two classes; for an
         array of levels (n_samples, n_levels), or (n_samples, n_levels, n_classes)
         """
+        if tau is None:
+            score = 2.0 * self.predict_proba(X) - 1.0
+            return score[:, 1] if self._single_level else score
         taus = check_levels(tau)
         X = self._rows_to_predict(X)
         values = np.stack([self._values(X, k, taus) for k in range(len(self.paths_))], axis=2)
@@ -514,20 +520,23 @@ class TauPathSVC(ClassifierMixin, PathMachine):
             values = values[:, 0]
         return values[..., 0] if self._single_level else values
 
-    def predict(self, X: Any, tau: Any = 0.5) -> NDArray[Any]:
+    def predict(self, X: Any, tau: Any = None) -> NDArray[Any]:
         """The class of each row of X at one level or several.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
             As in :meth:`decision_function`.
-        tau : float or array (n_levels,)
-            In [0, 1].
+        tau : float, array (n_levels,) or None
+            In [0, 1]. None is ½ for two classes, and the most probable one of several.
 
         Returns
         -------
         array of shape (n_samples,), or (n_samples, n_levels) for an array of levels
         """
+        check_is_fitted(self)
+        if tau is None and self._single_level:
+            tau = MIDDLE
         values = self.decision_function(X, tau)
         if self._single_level:
             taus = np.asarray(tau, dtype=np.float64)
@@ -538,12 +547,13 @@ class TauPathSVC(ClassifierMixin, PathMachine):
         return labels
 
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes: the share of levels at which a point is positive.
+        """Probabilities of the classes: the level at which the decision of a point flips.
 
-        A decision that flips once gives the level of the flip. One that flips several times
-        gives the total length of its positive levels, so that {x : P(x) > τ} shrinks as τ grows
-        however the single decisions cross. Exact up to 1,000 kinks, else to three digits. For
-        several classes the estimates of all classes are divided by their sum.
+        Where it flips more than once they are ½ and the length of the positive levels above ½ for
+        points that are positive at ½, and the length of those below ½ for the others. So P > ½
+        is the decision at ½, and {x : P(x) > τ} shrinks as τ grows however single decisions
+        cross. Exact up to 1,000 kinks, else to three digits. For several classes the estimates
+        of all classes are divided by their sum.
 
         Parameters
         ----------
@@ -555,27 +565,33 @@ class TauPathSVC(ClassifierMixin, PathMachine):
         array of shape (n_samples, n_classes)
         """
         X = self._rows_to_predict(X)
-        shares = np.column_stack([self._positive_share(X, k) for k in range(len(self.paths_))])
+        flips = np.column_stack([self._flip(X, k) for k in range(len(self.paths_))])
         if self._single_level:
-            return np.column_stack([1.0 - shares[:, 0], shares[:, 0]])
-        total = shares.sum(axis=1, keepdims=True)
-        equal = np.full_like(shares, 1.0 / shares.shape[1])
-        return np.divide(shares, total, out=equal, where=total > 0)
+            return np.column_stack([1.0 - flips[:, 0], flips[:, 0]])
+        total = flips.sum(axis=1, keepdims=True)
+        equal = np.full_like(flips, 1.0 / flips.shape[1])
+        return np.divide(flips, total, out=equal, where=total > 0)
 
-    def _positive_share(self, X: Any, path: int) -> Array:
-        """The length of {τ : f(x, τ) > 0}; f is linear between levels."""
+    def _flip(self, X: Any, path: int) -> Array:
+        """The level at which the decision flips; f is linear between levels."""
         taus = self._levels(path)
+        middle = int(np.searchsorted(taus, MIDDLE))
         width = np.diff(taus)
-        share = np.empty(X.shape[0])
+        flip = np.empty(X.shape[0])
         for part in _slices(X.shape[0], 24 * len(taus)):
             values = self._values(X[part], path, taus)
             left, right = values[:, :-1], values[:, 1:]
             # max(·, 0) of both ends over their absolute sum is the positive part of a segment
             above = np.maximum(left, 0.0) + np.maximum(right, 0.0)
             size = np.abs(left) + np.abs(right)
-            positive = np.divide(above, size, out=np.zeros_like(size), where=size > 0)
-            share[part] = positive @ width
-        return np.clip(share, 0.0, 1.0)
+            positive = np.divide(above, size, out=np.zeros_like(size), where=size > 0) * width
+            beyond = MIDDLE + positive[:, middle:].sum(axis=1)
+            flip[part] = np.where(
+                values[:, middle] > 0,
+                np.clip(beyond, np.nextafter(MIDDLE, 1.0), 1.0),
+                np.minimum(positive[:, :middle].sum(axis=1), MIDDLE),
+            )
+        return flip
 
     def at(self, tau: float) -> TauSVC:
         """The classifier of one level as an ordinary, fitted :class:`TauSVC`.
