@@ -92,8 +92,9 @@ def test_one_class(no_work):
 @pytest.mark.parametrize("tau", [-0.1, 1.1, np.nan, "half", None, [], [[0.5]], [0.2, 1.5]])
 def test_levels(estimator, tau):
     model = estimator().fit(X, targets(estimator))
-    with pytest.raises(ValueError, match=r"^tau must be a number in \[0, 1\]"):
-        model.predict(X, tau)
+    if tau is not None or estimator is TauPathSVR:  # a classifier then asks all levels
+        with pytest.raises(ValueError, match=r"^tau must be a number in \[0, 1\]"):
+            model.predict(X, tau)
     for ask in (model.sets, model.dual_coef, model.intercept, model.certificate):
         with pytest.raises(ValueError, match=r"^tau must be"):
             ask(tau)

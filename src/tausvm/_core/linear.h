@@ -7,19 +7,14 @@
 #include <math.h>
 #include <stdint.h>
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
-#define LINEAR_CLONES \
-    __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
-#else
-#define LINEAR_CLONES
-#endif
+#include "clones.h"
 
 /* ---- dense rows ---- */
 
 #define DENSE_LANES 16
 
 #define DEFINE_DENSE(SUFFIX, T)                                                        \
-    static LINEAR_CLONES double dense_dot_##SUFFIX(const T *restrict x,                \
+    static TAUSVM_CLONES double dense_dot_##SUFFIX(const T *restrict x,                \
                                                    const double *restrict w, long d)   \
     {                                                                                  \
         double lane[DENSE_LANES] = {0};                                                \
@@ -34,7 +29,7 @@
             sum += lane[l];                                                            \
         return sum;                                                                    \
     }                                                                                  \
-    static LINEAR_CLONES void dense_add_##SUFFIX(const T *restrict x, double step,     \
+    static TAUSVM_CLONES void dense_add_##SUFFIX(const T *restrict x, double step,     \
                                                  double *restrict w, long d)           \
     {                                                                                  \
         for (long j = 0; j < d; j++)                                                   \

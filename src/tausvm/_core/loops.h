@@ -8,13 +8,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "clones.h"
+
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
-#define TAUSVM_CLONES \
-    __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
 #define TAUSVM_AVX2
 #include <immintrin.h>
-#else
-#define TAUSVM_CLONES
 #endif
 
 #define CHUNK 64   /* columns per step of a search: one horizontal maximum each */

@@ -6,20 +6,13 @@
 #include <math.h>
 #include <stdint.h>
 
-/* by instruction set: a name of a processor would be matched by that maker's alone */
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && \
-    __GNUC__ >= 12
-#define PATH_CLONES \
-    __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define PATH_CLONES
-#endif
+#include "clones.h"
 
 #define PATH_LANES 8
 #define PATH_STRIP 1024 /* columns at a time: the sums stay in L1 while rows stream by */
 
 /* a' b in eight lanes */
-PATH_CLONES static double path_dot(const double *restrict a, const double *restrict b, long n)
+TAUSVM_CLONES static double path_dot(const double *restrict a, const double *restrict b, long n)
 {
     double lane[PATH_LANES] = {0};
     long i = 0;
@@ -35,7 +28,7 @@ PATH_CLONES static double path_dot(const double *restrict a, const double *restr
 }
 
 /* y += alpha x */
-PATH_CLONES static void path_axpy(double alpha, const double *restrict x, double *restrict y,
+TAUSVM_CLONES static void path_axpy(double alpha, const double *restrict x, double *restrict y,
                                   long n)
 {
     for (long i = 0; i < n; i++)
@@ -43,7 +36,7 @@ PATH_CLONES static void path_axpy(double alpha, const double *restrict x, double
 }
 
 /* out = -(start + shift + sum_j delta[j] K[rows[j], :]): how fast the residuals change */
-PATH_CLONES static void path_rates(const double *restrict K, long n, const int32_t *restrict rows,
+TAUSVM_CLONES static void path_rates(const double *restrict K, long n, const int32_t *restrict rows,
                                    const double *restrict delta, long count,
                                    const double *restrict start, double shift,
                                    double *restrict out)
@@ -97,7 +90,7 @@ static long path_first_to_enter(const double *restrict side, const double *restr
 }
 
 /* The least of sign * (start - change[k] - slope * time[k] - shift[k]) over k */
-PATH_CLONES static float path_least(const float *restrict change, const float *restrict time,
+TAUSVM_CLONES static float path_least(const float *restrict change, const float *restrict time,
                                     const float *restrict shift, long n, float sign, float start,
                                     float slope)
 {

@@ -1,0 +1,17 @@
+/* Copies of a function for several instruction sets; the loader takes the best that the machine
+ * has. Named by instruction set: a processor's name would be matched by its maker's alone. */
+#ifndef TAUSVM_CLONES_H
+#define TAUSVM_CLONES_H
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
+#if __GNUC__ >= 12
+#define TAUSVM_CLONES \
+    __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define TAUSVM_CLONES __attribute__((target_clones("avx2", "default")))
+#endif
+#else
+#define TAUSVM_CLONES
+#endif
+
+#endif
