@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import mean_pinball_loss
 
-from .estimators.path import PathMachine
+from .estimators.path_machine import PathMachine
 from .losses import EpsilonInsensitive, SquaredEpsilonInsensitive
 from .metrics import coverage, crossing_rate, mean_expectile_loss
 from .solvers import SolverResult

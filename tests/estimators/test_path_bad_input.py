@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-import tausvm.estimators.path as estimators
+import tausvm.estimators.path_machine as estimators
 import tausvm.solvers.path as walk
 from tausvm import TauPathSVC, TauPathSVR
 

@@ -41,7 +41,7 @@ app = typer.Typer(
         "Support vector machines at every level: quantiles, expectiles, typical values, and "
         "decisions whose two errors cost differently. Every fit carries a certificate: a bound "
         "on how far it is from the best possible.\n\n"
-        "A first session:\n\n"
+        "To begin:\n\n"
         "  tausvm fit houses.csv --target price --tau 0.05,0.5,0.95 --save houses.skops\n\n"
         "  tausvm predict houses.skops new.csv -o prices.csv\n\n"
         "  tausvm report houses.skops houses.csv -o report.html"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -190,13 +190,17 @@ class KernelMachine(BaseEstimator):
             X = X - self._centre
         return Points(X)
 
-    def _checked(self, gram: KernelGram) -> KernelGram:
-        """The matrix, unless its diagonal shows that the kernel is not one."""
-        if not gram.diagonal.min() >= 0:
+    def _check_diagonal(self, smallest: float) -> None:
+        """A ValueError unless the smallest k(x, x) is one of a kernel."""
+        if not smallest >= 0:
             raise ValueError(
                 f"kernel must be positive semidefinite, got {self.kernel!r}, for which a row of X "
-                f"has k(x, x) = {gram.diagonal.min():.3g}"
+                f"has k(x, x) = {smallest:.3g}"
             )
+
+    def _checked(self, gram: KernelGram) -> KernelGram:
+        """The matrix, unless its diagonal shows that the kernel is not one."""
+        self._check_diagonal(gram.diagonal.min())
         return gram
 
     def _gamma_value(self, data: TrainingSet) -> float:
@@ -261,10 +265,7 @@ class KernelMachine(BaseEstimator):
         if len(self.support_) == 0:
             return values
         support = self._points(self.support_vectors_)
-        width = max(len(self.support_), X.shape[1])
-        step = max(1, CHUNK_BYTES // (8 * width))
-        for start in range(0, X.shape[0], step):
-            part = slice(start, start + step)
+        for part in slices(X.shape[0], 8 * max(len(self.support_), X.shape[1])):
             values[part] += self._kernel.between(self._points(X[part]), support) @ self._weights.T
         return values
 
@@ -284,3 +285,10 @@ class KernelMachine(BaseEstimator):
         if self._centre is None:
             return Points(X)
         return Points((X.toarray() if sp.issparse(X) else X) - self._centre)
+
+
+def slices(count: int, bytes_each: int) -> Iterator[slice]:
+    """Parts of a range whose memory stays bounded."""
+    step = max(1, CHUNK_BYTES // bytes_each)
+    for start in range(0, count, step):
+        yield slice(start, min(start + step, count))

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 
 from ..estimators.linear_machine import LinearMachine
 from ..estimators.machine import KernelMachine
-from ..estimators.path import PathMachine
+from ..estimators.path_machine import PathMachine
 from .archive import ModelFileError
 
 MAX_DEPTH = 50
