@@ -12,6 +12,7 @@ from tausvm.kernels import Points, PrecomputedGram, make_kernel
 from tausvm.kernels.products import KernelProducts, LinearProducts
 from tausvm.losses import Hinge, Pinball
 from tausvm.solvers import Problem, path_window
+from tausvm.solvers import path as path_module
 from tausvm.solvers.moving_box import MovingBox
 from tausvm.solvers.path import follow_path
 from tausvm.solvers.path_problem import PathOptions, PathProblem
@@ -122,6 +123,25 @@ def test_mirror_image():
         (beta, b), (mirrored, c) = solutions[0].solution(tau), solutions[1].solution(1 - tau)
         np.testing.assert_allclose(X.T @ beta, -X.T @ mirrored, atol=1e-6)
         assert b == pytest.approx(-c, abs=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.15, 0.85])
+def test_a_path_may_begin_at_either_end(share, monkeypatch):
+    """The walk begins with the smaller class alone; from the middle it finds the same path."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(120, 3))
+    signal = X[:, 0] + rng.normal(size=120)
+    y = np.where(signal > np.quantile(signal, 1 - share), 1.0, -1.0)
+    problem = PathProblem(LinearProducts(X, 1.0), y, MovingBox.hinge(y, np.ones(120)), False)
+    from_end = follow_path(problem)
+    monkeypatch.setattr(path_module._Walk, "_open", lambda walk, tau: np.ones(120, dtype=bool))
+    from_middle = follow_path(problem)
+    assert from_end.n_start < from_middle.n_start
+    assert abs(from_end.n_kinks - from_middle.n_kinks) <= 0.05 * from_middle.n_kinks
+    for tau in rng.uniform(size=30):
+        (beta, _), (other, _) = (r.path.solution(tau) for r in (from_end, from_middle))
+        np.testing.assert_allclose(X.T @ beta, X.T @ other, atol=1e-6)
+        np.testing.assert_array_equal(from_end.path.sets(tau), from_middle.path.sets(tau))
 
 
 def test_pieces_are_straight():

@@ -43,6 +43,10 @@ class Products(ABC):
     def _product(self, beta: Array) -> Array:
         """Kβ without the constant, for a vector or a matrix of columns."""
 
+    @abstractmethod
+    def take(self, rows: Index) -> Products:
+        """The products of some of the samples."""
+
     def block(self, i: Index, j: Index) -> Array:
         """K[i][:, j], C-ordered."""
         block = np.ascontiguousarray(self._block(i, j))
@@ -77,6 +81,9 @@ class LinearProducts(Products):
 
     def diagonal(self) -> Array:
         return self.points.squared_norms + self.constant
+
+    def take(self, rows: Index) -> LinearProducts:
+        return LinearProducts(self.points.X[rows], self.constant)
 
     def weights(self, beta: Array) -> Array:
         """Xᵀβ."""
@@ -131,6 +138,9 @@ class KernelProducts(Products):
     def diagonal(self) -> Array:
         return self.kernel.diagonal(self.points) + self.constant
 
+    def take(self, rows: Index) -> KernelProducts:
+        return KernelProducts(self.kernel, self.points.take(rows), self.constant)
+
     def _block(self, i: Index, j: Index) -> Array:
         columns = self.points.take(j)
         out = np.empty((len(i), len(j)))
@@ -163,6 +173,9 @@ class MatrixProducts(Products):
     def diagonal(self) -> Array:
         return np.diagonal(self.matrix) + self.constant
 
+    def take(self, rows: Index) -> MatrixProducts:
+        return MatrixProducts(self.matrix[np.ix_(rows, rows)], self.constant)
+
     def _block(self, i: Index, j: Index) -> Array:
         return self.matrix[np.ix_(i, j)]
 
@@ -184,6 +197,9 @@ class HeldProducts(Products):
 
     def diagonal(self) -> Array:
         return self.products.diagonal()
+
+    def take(self, rows: Index) -> Products:
+        return self.products.take(rows)
 
     def _block(self, i: Index, j: Index) -> Array:
         return self.matrix[np.ix_(i, j)]

@@ -11,9 +11,9 @@ solution there.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, eigvalsh
 
 from .._core.path import BATCH, END, GROW, INDEFINITE, LOG_FULL, PathCore
 from .moving_box import LOWER_SLOPE, UPPER_SLOPE, MovingBox
-from .path_coarse import solve_level, solve_one_by_one
+from .path_coarse import Found, solve_level, solve_one_by_one
 from .path_log import PathLog, joined
 from .path_problem import PathError, PathOptions, PathProblem, PathResult
 from .path_window import Window, Windows
@@ -37,9 +37,9 @@ Signs = NDArray[np.int8]
 APART = 1e-10
 #: a point counts as dependent on the free ones where they leave less than this of its norm
 INDEPENDENCE = 1e-14
-#: the level from which the path is walked up and down: where the offset is free all boxes are
-#: closed at both ends, and nothing is known there
-FIRST = 0.5
+#: the level from which the path is walked up and down where no end will do, and from which on a
+#: walk counts from the other end
+MIDDLE = 0.5
 #: free points may be this far from the margin, as a share of the labels' size, before a batch
 #: is walked again
 DRIFT = 1e-7
@@ -58,7 +58,14 @@ PIECES_CHECKED = 200
 
 def follow_path(problem: PathProblem, options: PathOptions | None = None) -> PathResult:
     """All kinks for τ from 0 to 1, with the gaps of the checks on the way."""
-    return _Walk(problem, options or PathOptions()).result()
+    rng = np.random.default_rng(0)
+    y = problem.y
+    spread = float(np.abs(y - np.median(y)).mean() or np.abs(y).max() or 1.0)
+    # away from zero: for labels ±1 that costs a share APART of the objective at most
+    apart = y + APART * spread * np.where(y < 0, -1.0, 1.0) * rng.uniform(size=problem.n)
+    # narrower boxes: what is feasible for them is feasible
+    box = MovingBox(problem.box.numbers * (1.0 - APART * rng.uniform(size=problem.n)))
+    return _Walk(problem, apart, box, spread, options or PathOptions()).result()
 
 
 @dataclass
@@ -84,29 +91,34 @@ class _State:
 
 @dataclass
 class _Leg:
-    """A walk to t = ``end``: the box as a function of t, and the τ of a t."""
+    """A walk to t = ``end``: the box as a function of t, and the level base + way·t of a t."""
 
     box: MovingBox
+    begin: float
     end: float
-    level: Callable[[float], float]
+    base: float
+    way: int
     log: PathLog | None = None
+
+    def level(self, t: float) -> float:
+        return self.base + self.way * t
 
 
 class _Walk:
-    """Algorithm 1: from the trivial problem to the first τ, then down and up from there."""
+    """Algorithm 1: from the trivial problem to a first τ, then to all others from there.
 
-    def __init__(self, problem: PathProblem, options: PathOptions) -> None:
+    ``y`` and ``box`` are those of the problem, moved apart; ``scale`` is the labels' size.
+    """
+
+    def __init__(
+        self, problem: PathProblem, y: Array, box: MovingBox, scale: float, options: PathOptions
+    ) -> None:
         self.problem = problem
         self.options = options
         self.started = time.perf_counter()
-        rng = np.random.default_rng(0)
-        y = problem.y
-        spread = np.abs(y - np.median(y)).mean() or np.abs(y).max() or 1.0
-        # away from zero: for labels ±1 that costs a share APART of the objective at most
-        self.y = y + APART * spread * np.where(y < 0, -1.0, 1.0) * rng.uniform(size=problem.n)
-        # narrower boxes: what is feasible for them is feasible
-        self.box = MovingBox(problem.box.numbers * (1.0 - APART * rng.uniform(size=problem.n)))
-        self.scale = float(spread)
+        self.y = y
+        self.box = box
+        self.scale = scale
         diagonal = problem.products.diagonal()
         typical = float(np.median(diagonal)) or float(diagonal.mean()) or 1.0
         self.shift = typical if problem.offset else 0.0
@@ -114,26 +126,28 @@ class _Walk:
         self.checked: list[float] = []
         self.gaps: list[float] = []
         self.n_kinks = 0
-        #: whether the first solution was reached by a walk, so that others can be
+        #: whether the solution in hand was reached by a walk, so that others can be
         self.followed = True
         self.resolved: list[float] = []
 
     def result(self) -> PathResult:
-        first = self._first()
+        first, start = self._first()
         n_start, self.n_kinks = self.n_kinks, 0
-        limit = 0.5 * self.options.memory_limit * 2**20
+        followed = self.followed
         ends: list[Signs] = []
         chains: list[Chain] = []
         thinned = 1
-        # t counts from the end, where boxes close: it is small there and keeps its digits
+        ways = [way for way, last in ((-1, 0.0), (1, 1.0)) if start != last]
+        limit = self.options.memory_limit * 2**20 / len(ways)
         for way, last in ((-1, 0.0), (1, 1.0)):
-            start = -abs(last - FIRST)
+            state, self.followed = first, followed
             log = PathLog(limit, start, first.offset, first.free, first.beta[first.free])
-            leg = _Leg(self.box.from_(last, way), 0.0, partial(_level, last, way), log)
-            ends.append(self._follow_or_solve(leg, first.at_start(start), last))
+            for leg in self._legs(start, last, way, log):
+                state = self._follow_or_solve(leg, state.at_start(leg.begin))
             if self.problem.offset:
                 log.close(self.problem.closing_offset(last))
-            chains.append(log.chain(last, way))
+            ends.append(state.status)
+            chains.append(log.chain())
             thinned = max(thinned, log.every)
         path = joined(self.box, ends[0], chains[0], chains[1], first.status)
         if thinned > 1:
@@ -153,20 +167,61 @@ class _Walk:
             seconds=time.perf_counter() - self.started,
         )
 
-    def _first(self) -> _State:
-        """The solution at the first level, by a walk from the trivial problem."""
+    def _legs(self, start: float, last: float, way: int, log: PathLog) -> Iterator[_Leg]:
+        """From ``start`` to ``last``; t counts from the ends, where boxes close: it is small
+        there and keeps its digits."""
+        if start == last:
+            return
+        if start != MIDDLE:
+            yield _Leg(self.box.from_(start, way), 0.0, abs(MIDDLE - start), start, way, log)
+        yield _Leg(self.box.from_(last, way), -abs(last - MIDDLE), 0.0, last, way, log)
+
+    # ---- the first solution ----
+
+    def _first(self) -> tuple[_State, float]:
+        """A first solution, by a walk from the trivial problem, and its level.
+
+        At the ends of a classifier's path the boxes of one class are closed, and the problem is
+        that of the other class alone: the smaller one is where to begin. Where the offset is
+        free nothing is known there, and for quantiles no box is closed.
+        """
+        n_open = [np.count_nonzero(self._open(level)) for level in (0.0, 1.0)]
+        if not self.problem.offset and min(n_open) < self.problem.n:
+            start = 0.0 if n_open[0] <= n_open[1] else 1.0
+            with suppress(PathError):
+                return self._first_at_end(start), start
         try:
-            leg = _Leg(self.box.shrunk(FIRST), 1.0, lambda t: FIRST)
-            return self._follow(leg, self._trivial())
+            leg = _Leg(self.box.shrunk(MIDDLE), 0.0, 1.0, MIDDLE, 0)
+            return self._follow(leg, self._trivial(MIDDLE)), MIDDLE
         except PathError as error:
             self._refuse_indefinite(error)
-            found = solve_level(self.problem, self.box, FIRST, self.options)
+            found = solve_level(self.problem, self.box, MIDDLE, self.options)
             self.followed = False
-            free = np.flatnonzero(found.status == 0)
-            nothing = np.zeros(self.problem.n)
-            return _State(
-                0.0, found.beta, nothing, found.status, found.offset, free, _NO_FACTOR, nothing
-            )
+            return self._unfollowed(0.0, found), MIDDLE
+
+    def _open(self, tau: float) -> NDArray[np.bool_]:
+        return self.box.upper(tau) > self.box.lower(tau)
+
+    def _first_at_end(self, tau: float) -> _State:
+        """The solution of the points whose boxes are open at an end; the others follow."""
+        rows = np.flatnonzero(self._open(tau))
+        box = MovingBox(self.box.numbers[:, rows])
+        part = PathProblem(self.problem.products.take(rows), self.problem.y[rows], box, False)
+        walk = _Walk(part, self.y[rows], box, self.scale, self.options)
+        found = walk._follow(_Leg(box.shrunk(tau), 0.0, 1.0, tau, 0), walk._trivial(tau))
+        self.n_kinks += walk.n_kinks
+        beta = np.zeros(self.problem.n)
+        beta[rows] = found.beta
+        fitted = self.windows.products.product(beta)
+        residual = self.y - fitted
+        status = np.where(residual < 0, -1, 1).astype(np.int8)
+        status[rows] = found.status
+        return _State(0.0, beta, residual, status, 0.0, rows[found.free], _NO_FACTOR, fitted)
+
+    def _unfollowed(self, t: float, found: Found) -> _State:
+        free = np.flatnonzero(found.status == 0)
+        nothing = np.zeros(self.problem.n)
+        return _State(t, found.beta, nothing, found.status, found.offset, free, _NO_FACTOR, nothing)
 
     def _refuse_indefinite(self, error: PathError) -> None:
         """Raise where the matrix is to blame: its smallest eigenvalue, if that is affordable."""
@@ -179,7 +234,7 @@ class _Walk:
         if error.indefinite:
             raise error
 
-    def _trivial(self) -> _State:
+    def _trivial(self, tau: float) -> _State:
         """β = 0, the solution with all bounds at zero, and who is free when they open."""
         y, n = self.y, self.problem.n
         status = np.where(y < 0, -1, 1).astype(np.int8)
@@ -187,7 +242,7 @@ class _Walk:
         factor = np.empty((0, 0))
         state = _State(0.0, np.zeros(n), y.copy(), status, 0.0, nobody, factor, np.zeros(n))
         if self.problem.offset:
-            lower, upper = self.box.lower(FIRST), self.box.upper(FIRST)
+            lower, upper = self.box.lower(tau), self.box.upper(tau)
             order = np.argsort(-y, kind="stable")
             above = np.cumsum(upper[order])
             below = lower.sum() - np.cumsum(lower[order])
@@ -201,29 +256,31 @@ class _Walk:
             state.residual = y - state.offset
         return state
 
-    def _follow_or_solve(self, leg: _Leg, state: _State, last: float) -> Signs:
+    def _follow_or_solve(self, leg: _Leg, state: _State) -> _State:
         """Walk a leg; where that fails, solve for the rest of it level by level."""
         assert leg.log is not None
+        leg.log.begin_leg(leg.base, leg.way)
         self._last = state
         if self.followed:
             try:
-                return self._follow(leg, state).status
+                return self._follow(leg, state)
             except PathError as error:
                 self._refuse_indefinite(error)
+        self.followed = False
         state = self._last
-        reached = leg.level(state.t)
+        reached, last = leg.level(state.t), leg.level(leg.end)
         self.resolved.append(reached)
         for found in solve_one_by_one(
             self.problem, self.box, (state.beta, state.offset), reached, last, self.options
         ):
-            t = -abs(found.tau - last)
+            t = leg.way * (found.tau - leg.base)
             leg.log.add_solution(t, found.offset, found.beta, state.status, found.status)
-            state.status = found.status
+            state = self._unfollowed(t, found)
             self.checked.append(0.5 * (reached + found.tau))
             self.gaps.append(found.gap)
             reached = found.tau
             self.resolved.append(reached)
-        return state.status
+        return state
 
     def _follow(self, leg: _Leg, state: _State) -> _State:
         """Walk to the end of a leg; returns the state there.
@@ -412,7 +469,3 @@ class _Walk:
 
 
 _NO_FACTOR = np.empty((0, 0))
-
-
-def _level(last: float, way: int, t: float) -> float:
-    return last + way * t

@@ -15,18 +15,19 @@ Signs = NDArray[np.int8]
 
 
 class PathLog:
-    """The records of one leg, from its start on.
+    """The records of a walk in one direction, from its start on.
 
     Where they outgrow ``limit`` bytes every second one is given up, and from then on only every
     second, fourth, … kink is recorded; changes of the sets are all kept.
     """
 
-    def __init__(self, limit: float, t: float, offset: float, free: Index, values: Array) -> None:
+    def __init__(self, limit: float, tau: float, offset: float, free: Index, values: Array) -> None:
         self.limit = limit
+        self.begin_leg(tau, 0)
         #: of so many kinks one is kept
         self.every = 1
         self._seen = 0
-        self.t = [np.array([t])]
+        self.tau = [np.array([tau])]
         self.offset = [np.array([offset])]
         self.size = [np.array([len(free)], dtype=np.int64)]
         self.members = [free.astype(np.int32)]
@@ -36,6 +37,10 @@ class PathLog:
         self.status: list[Signs] = [np.empty(0, np.int8)]
         self._records = 1
         self._bytes = 0
+
+    def begin_leg(self, base: float, way: int) -> None:
+        """From here on the level of a t is base + way·t."""
+        self._base, self._way = base, way
 
     def add(self, core: PathCore, window: Index, kinks: int, last: bool) -> None:
         """The first kinks that a batch logged; its points are those of the window."""
@@ -77,7 +82,7 @@ class PathLog:
     def _add_records(
         self, t: Array, offset: Array, size: Index, members: NDArray[np.int32], values: Array
     ) -> None:
-        self.t.append(t)
+        self.tau.append(np.clip(self._base + self._way * t, 0.0, 1.0))
         self.offset.append(offset)
         self.size.append(size)
         self.members.append(members)
@@ -96,7 +101,7 @@ class PathLog:
         # records that stay get new numbers, changes move on to the next of them
         number = np.cumsum(kept) - kept
         after = np.r_[number, kept.sum()]
-        self.t = [np.concatenate(self.t)[kept]]
+        self.tau = [np.concatenate(self.tau)[kept]]
         self.offset = [np.concatenate(self.offset)[kept]]
         self.size = [size[kept]]
         self.members = [np.concatenate(self.members)[values]]
@@ -113,11 +118,11 @@ class PathLog:
         if size:
             self.values[-1][-size:] = 0.0
 
-    def chain(self, tau: float, way: int) -> Chain:
-        """The records as a chain; the level of a t is tau + way·t."""
+    def chain(self) -> Chain:
+        """The records as a chain."""
         size = np.concatenate(self.size)
         return Chain(
-            np.clip(tau + way * np.concatenate(self.t), 0.0, 1.0),
+            np.concatenate(self.tau),
             np.concatenate(self.offset),
             np.r_[0, np.cumsum(size)],
             np.concatenate(self.members),
