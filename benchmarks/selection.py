@@ -35,6 +35,8 @@ LOSSES = {
     "expectile": lambda y, f, tau: mean_expectile_loss(y, f, tau=tau),
     "quantile": lambda y, f, tau: mean_pinball_loss(y, f, alpha=tau),
 }
+#: ways to a model from the scores, the default first
+REFITS = ("committee", "average", True)
 #: its learning scenarios, by loss
 LIQUID = {"expectile": "exSVM", "quantile": "qtSVM"}
 
@@ -119,18 +121,18 @@ def compare(
     """Print the table of one data set and loss; liquidSVM's time over ours."""
     X, y, X_test, y_test = parts
     rows: dict[str, tuple[float, list[float]]] = {}
-    for refit in (True, "average"):
+    for refit in REFITS:
         seconds, model = run_ours(kind, X, y, refit, True, args)
         rows[f"tausvm, refit={refit}"] = seconds, test_losses(kind, y_test, model.predict(X_test))
     if args.no_offset:
         seconds, model = run_ours(kind, X, y, True, False, args)
         rows["tausvm, no offset"] = seconds, test_losses(kind, y_test, model.predict(X_test))
-    ours, theirs = rows["tausvm, refit=True"][0], np.nan
+    ours, theirs = rows[f"tausvm, refit={REFITS[0]}"][0], np.nan
     if not args.no_liquidsvm:
         some = len(y) if args.liquid_rows is None else min(len(y), args.liquid_rows)
         words = "" if some == len(y) else f", {some} rows"
         if words:
-            ours = run_ours(kind, X[:some], y[:some], True, True, args)[0]
+            ours = run_ours(kind, X[:some], y[:some], REFITS[0], True, args)[0]
             rows[f"tausvm{words}"] = ours, [np.nan] * len(TAUS)
         for adaptive in (False, True) if args.adaptive else (False,):
             seconds, peer = run_liquid(kind, X[:some], y[:some], adaptive, args)

@@ -39,6 +39,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "TauSVC": lambda: tausvm.TauSVC(tau=0.3),
     "TauSVC:classes": lambda: tausvm.TauSVC(),
     "SVRCV": lambda: tausvm.SVRCV(Cs=2, gammas=2),
+    "SVRCV:one": lambda: tausvm.SVRCV(Cs=2, gammas=2, refit=True),
     "SVRCV:linear": lambda: tausvm.SVRCV(Cs=2, kernel="linear"),
     "QuantileSVRCV": lambda: tausvm.QuantileSVRCV(tau=[0.1, 0.9], Cs=2, gammas=2),
     "QuantileSVRCV:average": lambda: tausvm.QuantileSVRCV(tau=0.5, Cs=2, gammas=2, refit="average"),

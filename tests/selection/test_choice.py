@@ -79,7 +79,7 @@ def test_same_choice_as_cold_fits(selection, machine, extra, loss, intercept, pr
     "selection, machine", [(QuantileSVRCV, QuantileSVR), (ExpectileSVRCV, ExpectileSVR)]
 )
 def test_levels_together_choose_as_alone(selection, machine):
-    together = selection(tau=TAUS, Cs=CS, gammas=GAMMAS, cv=FOLDS).fit(X, Y)
+    together = selection(tau=TAUS, Cs=CS, gammas=GAMMAS, cv=FOLDS, refit=True).fit(X, Y)
     assert together.predict(X).shape == (len(X), 3)
     for k, tau in enumerate(TAUS):
         alone = selection(tau=tau, Cs=CS, gammas=GAMMAS, cv=FOLDS).fit(X, Y)
@@ -109,10 +109,11 @@ def test_same_table_as_grid_search():
 @pytest.mark.parametrize("gammas", [3, [0.5]])
 @pytest.mark.parametrize("selection", [SVRCV, QuantileSVRCV, ExpectileSVRCV])
 def test_the_number_of_jobs_does_not_matter(selection, gammas):
-    one = selection(Cs=3, gammas=gammas, cv=4, refit="average").fit(X, Y)
-    two = selection(Cs=3, gammas=gammas, cv=4, refit="average", n_jobs=2).fit(X, Y)
-    np.testing.assert_array_equal(one.scores_, two.scores_)
-    np.testing.assert_array_equal(one.predict(X), two.predict(X))
+    for refit in ("average", "committee"):
+        one = selection(Cs=3, gammas=gammas, cv=4, refit=refit).fit(X, Y)
+        two = selection(Cs=3, gammas=gammas, cv=4, refit=refit, n_jobs=2).fit(X, Y)
+        np.testing.assert_array_equal(one.scores_, two.scores_)
+        np.testing.assert_array_equal(one.predict(X), two.predict(X))
 
 
 def test_processes_give_the_same():

@@ -16,7 +16,7 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tausvm.selection.estimators
-from tausvm import SVRCV, ExpectileSVRCV, QuantileSVR, QuantileSVRCV
+from tausvm import SVRCV, ExpectileSVR, ExpectileSVRCV, QuantileSVR, QuantileSVRCV
 
 from ..estimators.data import wave
 
@@ -61,25 +61,57 @@ def test_clone_and_pickle(selection):
 
 @pytest.mark.parametrize("clip", [None, "range"])
 @pytest.mark.parametrize("intercept", [True, False])
-def test_average_is_the_mean_of_the_fold_models(intercept, clip):
+@pytest.mark.parametrize("refit", ["average", "committee"])
+@pytest.mark.parametrize(
+    "selection, machine", [(QuantileSVRCV, QuantileSVR), (ExpectileSVRCV, ExpectileSVR)]
+)
+def test_means_are_of_machines_at_the_choices_of_the_folds(
+    selection, machine, refit, intercept, clip
+):
     folds = KFold(3)
-    model = QuantileSVRCV(
+    model = selection(
         tau=[0.2, 0.7],
-        Cs=[0.1, 1.0],
+        Cs=[0.1, 1.0, 10.0],
         gammas=[0.5, 2.0],
         cv=folds,
-        refit="average",
+        refit=refit,
         selection_tol=1e-8,
         fit_intercept=intercept,
         clip=clip,
     ).fit(X, Y)
     for k, tau in enumerate([0.2, 0.7]):
-        machine = QuantileSVR(tau=tau, tol=1e-8, fit_intercept=intercept, **model.best_params_[k])
-        parts = [machine.fit(X[train], Y[train]).predict(NEW) for train, _ in folds.split(X)]
-        mean = np.mean(parts, axis=0)
-        if clip:
-            mean = np.clip(mean, Y.min(), Y.max())
-        np.testing.assert_allclose(model.predict(NEW)[:, k], mean, atol=2e-4)
+        parts = []
+        for point, (train, _) in zip(model.fold_params_[k], folds.split(X), strict=True):
+            rows = train if refit == "average" else slice(None)
+            part = machine(tau=tau, tol=1e-8, fit_intercept=intercept, clip=clip, **point)
+            parts.append(part.fit(X[rows], Y[rows]).predict(NEW))
+        np.testing.assert_allclose(model.predict(NEW)[:, k], np.mean(parts, axis=0), atol=2e-4)
+
+
+def test_every_fold_chooses_its_best_point():
+    model = ExpectileSVRCV(tau=[0.3, 0.6], Cs=4, gammas=4, cv=3, prune=False).fit(X, Y)
+    for level in range(2):
+        for fold, point in enumerate(model.fold_params_[level]):
+            scores = model.scores_[level, :, :, fold]
+            g, c = np.unravel_index(scores.argmax(), scores.shape)
+            assert point == {"C": model.Cs_[c], "gamma": model.gammas_[g]}
+        committee = model.best_estimator_[level]
+        assert sum(committee.shares) == 3
+        assert len(committee.machines) == len({tuple(p.items()) for p in model.fold_params_[level]})
+
+
+def test_committee_on_more_rows_is_the_mean_of_accurate_machines():
+    """Members start from the folds and end at the gap of the selection, in float32."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, size=(400, 2))
+    y = np.sin(3 * X[:, 0]) + 0.3 * rng.normal(size=400)
+    for selection in (SVRCV, QuantileSVRCV, ExpectileSVRCV):
+        model = selection(Cs=4, gammas=4, selection_tol=1e-5).fit(X, y)
+        committee = model.best_estimator_
+        exact = clone(committee).fit(X, y)
+        np.testing.assert_allclose(committee.predict(X), exact.predict(X), atol=0.02)
+        assert 0 < committee.n_support_[0] <= 400
+        assert committee.n_features_in_ == 2
 
 
 def test_without_refit_there_are_scores_only():
@@ -93,7 +125,7 @@ def test_without_refit_there_are_scores_only():
 
 
 def test_refit_has_its_certificate():
-    model = ExpectileSVRCV(tau=[0.2, 0.8], **SMALL).fit(X, Y)
+    model = ExpectileSVRCV(tau=[0.2, 0.8], refit=True, **SMALL).fit(X, Y)
     for machine, tau in zip(model.best_estimator_, [0.2, 0.8], strict=True):
         assert machine.tau == tau
         assert machine.dual_gap_ <= machine.tol
@@ -120,7 +152,7 @@ def test_other_kernels(kernel):
 def test_precomputed():
     K, K_new = rbf_kernel(X, gamma=0.5), rbf_kernel(NEW, X, gamma=0.5)
     costs = [0.1, 1.0, 10.0]
-    for refit in (True, "average"):
+    for refit in (True, "average", "committee"):
         given = ExpectileSVRCV(kernel="precomputed", Cs=costs, cv=3, refit=refit).fit(K, Y)
         direct = ExpectileSVRCV(gammas=[0.5], Cs=costs, cv=3, refit=refit).fit(X, Y)
         assert given.best_params_["C"] == direct.best_params_["C"]

@@ -67,6 +67,7 @@ class Settings:
             "gammas": self.grid,
             "n_jobs": self.jobs,
             "random_state": self.seed,
+            "refit": True,  # with certificates, and C and γ of one machine to tell
         }
 
 

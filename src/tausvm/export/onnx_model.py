@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import __version__, inspection
 from ..estimators.linear_machine import LinearMachine
 from ..estimators.machine import KernelMachine
+from ..selection.committee import Committee
 from .graph import Graph
 from .kernels import kernel_values
 from .prepare import prepared_input
@@ -102,12 +103,22 @@ def decision(graph: Graph, machine: Any, X: str) -> str:
     found = inspection.machines(machine)
     if found != [machine]:  # a selection: one machine a level, or one for all
         return graph.concatenated([decision(graph, part, X) for part in found])
+    if isinstance(machine, Committee):
+        return _mean(graph, machine, X)
     if isinstance(machine, LinearMachine):
         return _linear(graph, X, np.atleast_2d(machine.coef_), machine.intercept_)
     if isinstance(machine, KernelMachine):
         values = _clipped(graph, machine, _expansion(graph, machine, X))
         return _rising(graph, machine, values)
     raise ValueError(f"{type(machine).__name__} has no export to ONNX")
+
+
+def _mean(graph: Graph, committee: Committee, X: str) -> str:
+    """The weighted mean of the machines of a committee."""
+    shares = np.asarray(committee.shares, dtype=np.float64)
+    parts = graph.concatenated([decision(graph, part, X) for part in committee.machines])
+    share = graph.constant((shares / shares.sum())[:, None], "share")
+    return graph.node("MatMul", parts, share)
 
 
 def _expansion(graph: Graph, machine: KernelMachine, X: str) -> str:
@@ -204,4 +215,7 @@ def _width(steps: list[Any], machine: Any) -> int:
 
 
 def _n_levels(machine: Any) -> int:
-    return sum(len(np.atleast_1d(part.intercept_)) for part in inspection.machines(machine))
+    parts = inspection.machines(machine)
+    return sum(
+        1 if isinstance(part, Committee) else len(np.atleast_1d(part.intercept_)) for part in parts
+    )

@@ -24,6 +24,7 @@ from sklearn import (
 from .. import estimators, selection, solvers
 from ..estimators.data import TrainingSet
 from ..kernels import Points, products, scalar
+from ..selection.committee import Committee
 from ..solvers import joint, tau_path
 from ..solvers.linear import LinearResult
 from ..solvers.moving_box import MovingBox
@@ -118,6 +119,7 @@ def own_types() -> frozenset[type]:
         tau_path.Chain,
         tau_path.TauPath,
         MovingBox,
+        Committee,
         TrainingSet,
         Points,
         products.KernelProducts,

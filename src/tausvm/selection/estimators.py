@@ -20,7 +20,8 @@ class SVRCV(KernelRegressorCV):
 
     The folds share what they can: a Gram matrix a γ for all of them and all C, each fit
     starting from its neighbours. Selection stops its fits at a relative duality gap of
-    ``selection_tol``; the model on all data is then fitted to ``tol``, with its certificate.
+    ``selection_tol``; with ``refit=True`` the model on all data is then fitted to ``tol``, with its
+    certificate.
 
     Parameters
     ----------
@@ -41,9 +42,13 @@ class SVRCV(KernelRegressorCV):
         name is one of scikit-learn's scores for regression, a callable takes (y_true, y_pred)
         and returns a number, larger is better; scikit-learn's scorers work too. The mean over
         the folds decides, and among equals the smallest C, then the smallest γ.
-    refit : {True, "average", False}
-        True fits one model with the chosen values on all data. "average" takes the mean of
-        the models of the folds, which costs no further fit. False leaves it at the scores.
+    refit : {"committee", True, "average", False}
+        "committee" lets every fold choose its own point and takes the mean of the models of all
+        rows at these points (fitted to ``selection_tol``): at points that the scores can hardly
+        tell apart models err differently, and their mean errs less than any of them. True fits
+        one model with ``best_params_`` on all data to ``tol``, with its certificate. "average"
+        takes the mean of the models of the folds, each at the point that is best on it, which
+        costs no further fit. False leaves it at the scores.
     prune : bool
         Leave points out that cannot win: a race over the folds between rough fits, in which a
         point leaves when its loss exceeds the leader's by three standard errors of the difference,
@@ -75,8 +80,11 @@ class SVRCV(KernelRegressorCV):
     best_score_ : float
     best_index_ : int
         Its place in ``cv_results_``.
-    best_estimator_ : SVR
-        Unless ``refit=False``. With ``refit="average"`` it has no certificate.
+    fold_params_ : list of dict
+        The best point of every fold by itself.
+    best_estimator_ : SVR or Committee
+        Unless ``refit=False``. An :class:`SVR` for ``refit=True``, else a mean with ``machines``
+        and their ``shares``, which have no certificates.
     cv_results_ : dict
         As in :class:`~sklearn.model_selection.GridSearchCV`, without times: the points share
         their work. NaN for points that were left out.
@@ -114,7 +122,7 @@ class SVRCV(KernelRegressorCV):
         gammas: int | Sequence[float] = 10,
         cv: Any = 5,
         scoring: Any = None,
-        refit: bool | str = True,
+        refit: bool | str = "committee",
         prune: bool = True,
         selection_tol: float = 1e-3,
         n_jobs: int | None = None,
@@ -166,7 +174,7 @@ class _LevelRegressorCV(KernelRegressorCV):
         gammas: int | Sequence[float] = 10,
         cv: Any = 5,
         scoring: Any = None,
-        refit: bool | str = True,
+        refit: bool | str = "committee",
         prune: bool = True,
         selection_tol: float = 1e-3,
         n_jobs: int | None = None,
@@ -237,7 +245,7 @@ class QuantileSVRCV(_LevelRegressorCV):
 
     Attributes
     ----------
-    best_params_, best_estimator_, cv_results_
+    best_params_, fold_params_, best_estimator_, cv_results_
         As in :class:`SVRCV` for a single level, a list of them for a list.
     best_score_, best_index_
         As in :class:`SVRCV` for a single level, an array of them for a list.
@@ -285,7 +293,7 @@ class ExpectileSVRCV(_LevelRegressorCV):
 
     Attributes
     ----------
-    best_params_, best_estimator_, cv_results_
+    best_params_, fold_params_, best_estimator_, cv_results_
         As in :class:`SVRCV` for a single level, a list of them for a list.
     best_score_, best_index_
         As in :class:`SVRCV` for a single level, an array of them for a list.

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .fits import Starts, fit_points
+from .fits import Fits, Starts, fit_points
 from .judge import Judge
 from .matrices import fold_grams
-from .task import Task
+from .task import Fold, Task
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -95,3 +95,15 @@ def fit_gamma(
                 result.losses[level, cost] = judge.losses(level, row)
         found[k] = result
     return found
+
+
+def fit_whole(task: Task, gamma: float, costs: Array, wanted: Mask, starts: Starts) -> Fits:
+    """Fit some points, (n_levels, n_costs), at one γ on all rows; arguments as above."""
+    everything = Fold(np.arange(len(task.y)), np.empty(0, dtype=np.int64))
+    whole = replace(task, folds=[everything], prune=False)
+    found = []
+    for _, fold, gram, predict in fold_grams(whole, gamma, [0]):
+        judge = Judge(whole, fold, predict)
+        tol = task.options.tol
+        found.append(fit_points(whole, fold, gram, costs, wanted, tol, starts, judge, False))
+    return found[0]

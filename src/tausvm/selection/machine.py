@@ -30,7 +30,7 @@ from ..estimators.threads import one_blas_thread
 from ..kernels import Points, make_kernel
 from ..losses import Loss
 from ..solvers import SolverOptions
-from .average import averaged
+from .committee import Committee, fitted_with
 from .fits import DIRECT
 from .grid import GAMMA_KERNELS, Axis, check_axis, cost_range, gamma_range, make_axis
 from .results import cv_results
@@ -39,9 +39,12 @@ from .search import Search
 from .task import Fold, Task
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 #: splitters whose folds are alike, so that the first one tells about the others
 EXCHANGEABLE = (KFold, RepeatedKFold, ShuffleSplit)
+#: values of ``refit`` that make a mean of machines
+MEANS = ("committee", "average")
 #: parameters of a selection that its machines do not have
 OWN_PARAMETERS = ("Cs", "gammas", "cv", "scoring", "refit", "prune", "selection_tol", "n_jobs")
 
@@ -145,22 +148,22 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
             solver=self.solver,
             options=SolverOptions(tol=self.selection_tol, max_iter=self.max_iter),
             megabytes=self.cache_size / max(1, effective_n_jobs(self.n_jobs)),
-            keep_models=self.refit == "average",
+            keep_models=self.refit in MEANS,
             prune=self._prunes(groups),
         )
         gamma_axis, cost_axis = self._axes(task, data, gammas, costs)
         search = Search(task, gamma_axis, cost_axis, self.n_jobs, self.verbose)
         search.run()
-        self._report(search)
         self._finish(search, data, centre)
+        self._report(search)
         return self
 
     def _check_own_parameters(self) -> tuple[int | Array, int | Array]:
         costs, gammas = check_axis("Cs", self.Cs), check_axis("gammas", self.gammas)
         check_positive("selection_tol", self.selection_tol)
         check_flag("prune", self.prune)
-        if not isinstance(self.refit, bool | np.bool_) and self.refit != "average":
-            raise refuse("refit", "True, False or 'average'", self.refit)
+        if not isinstance(self.refit, bool | np.bool_) and self.refit not in MEANS:
+            raise refuse("refit", "True, False, 'committee' or 'average'", self.refit)
         if self.n_jobs is not None:
             check_integer("n_jobs", self.n_jobs, -(2**31))
             if self.n_jobs == 0:
@@ -270,33 +273,95 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         self.scores_ = search.scores
         self.n_splits_ = len(search.task.folds)
         self.n_iter_ = search.n_fits
-        tables, chosen, indices, scores, machines = [], [], [], [], []
+        tables, indices, scores = [], [], []
         for level, (g, c) in enumerate(best):
-            point = {"C": float(costs[c])}
-            if with_gamma:
-                point["gamma"] = float(gammas[g])
-            chosen.append(point)
             indices.append(c * len(gammas) + g)
             scores.append(float(search.means[level, g, c]))
             tables.append(cv_results(search.scores[level], gammas if with_gamma else None, costs))
-            machines.append(self._machine(**self._level(level), **point))
-        places = [(level, float(gammas[g]), float(costs[c])) for level, (g, c) in enumerate(best)]
-        if self.refit == "average":
-            for machine, place in zip(machines, places, strict=True):
-                averaged(machine, data, search.task, centre, place[1], search.models[place])
-        elif self.refit:
-            self._refit(machines, [place in search.slow for place in places], data, search.task.y)
-        if hasattr(self, "feature_names_in_") and self.refit:
-            for machine in machines:
-                machine.feature_names_in_ = self.feature_names_in_
+        points = [self._point(search, *place) for place in best]
+        choices = [search.fold_choices(level) for level in levels]
+        of_folds = [[self._point(search, *place) for place in places] for places in choices]
         single = self._single_level
         self.cv_results_ = tables[0] if single else tables
-        self.best_params_ = chosen[0] if single else chosen
+        self.best_params_ = points[0] if single else points
+        self.fold_params_ = of_folds[0] if single else of_folds
         self.best_index_ = indices[0] if single else np.array(indices)
         self.best_score_ = scores[0] if single else np.array(scores)
         self.__dict__.pop("best_estimator_", None)
-        if self.refit:
-            self.best_estimator_ = machines[0] if single else machines
+        if not self.refit:
+            return
+        if self.refit in MEANS:
+            machines: list[Any] = self._committees(search, choices, data, centre)
+        else:
+            machines = [
+                self._machine(**self._level(level), **point) for level, point in enumerate(points)
+            ]
+            slow = [
+                (level, float(gammas[g]), float(costs[c])) in search.slow
+                for level, (g, c) in enumerate(best)
+            ]
+            self._refit(machines, slow, data, search.task.y)
+        if hasattr(self, "feature_names_in_"):
+            for machine in machines:
+                for part in getattr(machine, "machines", [machine]):
+                    part.feature_names_in_ = self.feature_names_in_
+        self.best_estimator_ = machines[0] if single else machines
+
+    def _point(self, search: Search, g: int, c: int) -> dict[str, float]:
+        """A point of the grid as parameters of a machine."""
+        point = {"C": float(search.costs.values[c])}
+        if self.kernel in GAMMA_KERNELS:
+            point["gamma"] = float(search.gammas.values[g])
+        return point
+
+    def _committees(
+        self,
+        search: Search,
+        choices: Sequence[Sequence[tuple[int, int]]],
+        data: TrainingSet,
+        centre: Array | None,
+    ) -> list[Committee]:
+        """For each level the mean of machines at the points that its folds have chosen.
+
+        They are the folds' own, or machines of all rows.
+        """
+        task = search.task
+        everything = np.arange(len(data))
+        whole = {}
+        if self.refit == "committee":
+            whole = search.fit_whole(
+                {(level, *place) for level, places in enumerate(choices) for place in places}
+            )
+        committees = []
+        for level, places in enumerate(choices):
+            members: list[tuple[tuple[int, int], Index, tuple[Array, float], int]] = []
+            if self.refit == "committee":
+                for place in sorted(set(places)):
+                    if (level, *place) in whole:
+                        model = whole[level, *place]
+                        members.append((place, everything, model, places.count(place)))
+            else:
+                for fold, (g, c) in enumerate(places):
+                    at = level, float(search.gammas.values[g]), float(search.costs.values[c])
+                    model = search.models[at][fold]
+                    members.append(((g, c), task.folds[fold].train, model, 1))
+            if not members:
+                raise ValueError(
+                    f"none of the points {self.fold_params_} could be fitted on all rows"
+                )
+            machines = [
+                fitted_with(
+                    self._machine(**self._level(level), **self._point(search, *place)),
+                    data,
+                    task,
+                    centre,
+                    rows,
+                    model,
+                )
+                for place, rows, model, _ in members
+            ]
+            committees.append(Committee(machines, [share for *_, share in members]))
+        return committees
 
     def _refit(
         self, machines: Sequence[KernelRegressor], slow: Sequence[bool], data: TrainingSet, y: Array

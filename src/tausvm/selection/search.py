@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -13,7 +14,7 @@ from scipy.ndimage import binary_dilation
 
 from ..estimators.threads import one_blas_thread
 from .fits import Starts
-from .folds import FoldScores, Mask, fit_gamma
+from .folds import FoldScores, Mask, fit_gamma, fit_whole
 from .grid import GROWTH, GROWTH_ROUNDS, Axis
 from .judge import clearly_worse
 from .progress import progress
@@ -42,6 +43,8 @@ WORTHWHILE = 1e-3
 
 #: level, γ and C
 Point = tuple[int, float, float]
+#: β and offset
+Model = tuple[Array, float]
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Search:
     n_jobs: int | None
     verbose: bool
     scores: Array = field(init=False)
-    models: dict[Point, dict[int, tuple[Array, float]]] = field(default_factory=dict)
+    models: dict[Point, dict[int, Model]] = field(default_factory=dict)
     unsolved: list[float] = field(default_factory=list)
     slow: set[Point] = field(default_factory=set)
     n_fits: int = 0
@@ -120,6 +123,61 @@ class Search:
             return None
         cost, gamma = np.argwhere(equal_to_best(means).T)[0]
         return int(gamma), int(cost)
+
+    def fold_choices(self, level: int) -> list[tuple[int, int]]:
+        """The best (γ, C) of every fold by itself, among the points that all folds know."""
+        known = ~np.isnan(self.means[level])
+        choices = []
+        for fold in range(len(self.task.folds)):
+            scores = np.where(known, self.scores[level, :, :, fold], np.nan)
+            cost, gamma = np.argwhere(equal_to_best(scores).T)[0]
+            choices.append((int(gamma), int(cost)))
+        return choices
+
+    def fit_whole(self, places: set[tuple[int, int, int]]) -> dict[tuple[int, int, int], Model]:
+        """Models of all rows at some (level, γ, C), to the gap of the selection."""
+        wanted = np.zeros(self._grid, dtype=bool)
+        for place in places:
+            wanted[place] = True
+        columns = np.flatnonzero(wanted.any(axis=(0, 2))).tolist()
+        parent = os.getpid()
+        calls = (
+            delayed(_job)(
+                parent,
+                fit_whole,
+                self.task,
+                float(self.gammas.values[g]),
+                self.costs.values,
+                wanted[:, g],
+                self._whole_starts(g, wanted[:, g]),
+            )
+            for g in columns
+        )
+        found = {}
+        with one_blas_thread():
+            parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
+            for g, fits in zip(columns, parallel(calls), strict=True):
+                self.unsolved += fits.unsolved
+                for level, c in np.argwhere(np.isfinite(fits.intercept)).tolist():
+                    model = fits.beta[level, c], float(fits.intercept[level, c])
+                    found[level, g, c] = model
+        return found
+
+    def _whole_starts(self, g: int, wanted: Mask) -> Starts:
+        """The mean of the folds' β, where all rows are in equally many of them."""
+        task = self.task
+        times = np.zeros(len(task.y), dtype=np.int64)
+        for fold in task.folds:
+            times[fold.train] += 1
+        starts: Starts = {}
+        if (times != times[0]).any():
+            return starts
+        for level, c in np.argwhere(wanted).tolist():
+            beta = np.zeros(len(task.y))
+            for k, (part, _) in self.models[self._point(level, g, c)].items():
+                beta[task.folds[k].train] += part / times[0]
+            starts[level, c] = beta
+        return starts
 
     def _best_means(self) -> Array:
         """The best mean score of each level, −∞ where there is none."""
@@ -173,6 +231,7 @@ class Search:
         calls = (
             delayed(_job)(
                 parent,
+                fit_gamma,
                 self.task,
                 float(self.gammas.values[g]),
                 part,
@@ -309,9 +368,9 @@ def _standing(looks: dict[int, Look]) -> tuple[int, float]:
     return -len(looks), float(sum(look.losses.sum() for look in looks.values()))
 
 
-def _job(parent: int, *arguments: object) -> dict[int, FoldScores]:
+def _job(parent: int, work: Callable[..., Any], *arguments: object) -> Any:
     """One job; in a process of its own it has to hold BLAS to one thread itself."""
     if os.getpid() == parent:
-        return fit_gamma(*arguments)  # type: ignore[arg-type]
+        return work(*arguments)
     with one_blas_thread():
-        return fit_gamma(*arguments)  # type: ignore[arg-type]
+        return work(*arguments)
