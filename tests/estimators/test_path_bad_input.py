@@ -167,17 +167,52 @@ def test_where_kinks_cannot_be_followed_levels_are_solved(estimator, fit_interce
 
     monkeypatch.setattr(walk._Walk, "_refresh", breaks_down)
     monkeypatch.setattr(walk, "BATCH_KINKS", 4)
-    # down from ½ too: t counts from both ends
     with pytest.warns(ConvergenceWarning, match="could not be followed for tau between"):
         model = estimator(fit_intercept=fit_intercept, tol=1e-4).fit(X, targets(estimator))
     low, high = model.result_.resolved
-    assert low == 0.0
+    if estimator is TauPathSVC and not fit_intercept:  # begins at τ = 0
+        assert 0.7 < low <= 0.8
+    else:  # from ½ down too: t counts from both ends
+        assert low == 0.0
     assert high == 1.0
     for tau in (0.03, 0.1, 0.3, 0.7, 0.93, 0.99):
         result = model.certificate(tau)
         assert result.dual_gap <= 2e-4
         expected = whole.certificate(tau).primal_objective
         assert result.primal_objective == pytest.approx(expected, rel=3e-4)
+
+
+def test_where_the_first_leg_cannot_be_followed_the_rest_is_solved(monkeypatch):
+    """A walk from τ = 0 that breaks down at 0.1."""
+    whole = TauPathSVC(fit_intercept=False).fit(X, LABELS)
+    refresh = walk._Walk._refresh
+
+    def breaks_down(self, state):
+        return refresh(self, state) and not 0.1 < state.t < 0.5
+
+    monkeypatch.setattr(walk._Walk, "_refresh", breaks_down)
+    monkeypatch.setattr(walk._Walk, "_first_at_end", _unbroken(refresh))
+    monkeypatch.setattr(walk, "BATCH_KINKS", 4)
+    with pytest.warns(ConvergenceWarning, match="could not be followed for tau between"):
+        model = TauPathSVC(fit_intercept=False, tol=1e-4).fit(X, LABELS)
+    low, high = model.result_.resolved
+    assert 0.0 < low <= 0.1
+    assert high == 1.0
+    for tau in (0.03, 0.3, 0.5, 0.7, 0.99):
+        expected = whole.certificate(tau).primal_objective
+        assert model.certificate(tau).primal_objective == pytest.approx(expected, rel=3e-4)
+
+
+def _unbroken(refresh):
+    """The start of a walk, with the refresh as it was."""
+    first = walk._Walk._first_at_end
+
+    def start(self, tau):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(walk._Walk, "_refresh", refresh)
+            return first(self, tau)
+
+    return start
 
 
 def test_where_no_kink_can_be_followed_all_levels_are_solved(monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from tausvm._core.path import SweptCore
 
 from tausvm.kernels import Points, PrecomputedGram, make_kernel
 from tausvm.kernels.products import KernelProducts, LinearProducts
@@ -53,6 +54,52 @@ def test_gap_at_a_thousand_levels(seed):
     path = follow_path(case.problem).path
     for tau in np.random.default_rng(seed).uniform(size=1000):
         assert gap_at(case, path, tau)[0] <= 1e-6
+
+
+@pytest.mark.parametrize("seed", range(0, 100, 2))
+def test_a_swept_matrix_has_the_same_path(seed, monkeypatch):
+    """Small problems are walked with a factor; ties and copies are hard for the other core too."""
+    case = path_case(seed)
+    monkeypatch.setattr(path_module, "SWEPT_FROM", 1)
+    monkeypatch.setattr(path_module, "SWEPT_PER_FREE", 1000)
+    result = follow_path(case.problem)
+    assert result.status is Status.SOLVED
+    for tau in np.random.default_rng(seed).uniform(size=10):
+        assert gap_at(case, result.path, tau)[0] <= 1e-6
+
+
+@pytest.mark.parametrize("offset", [True, False])
+def test_the_swept_matrix(offset):
+    """After kinks, some of them still put off: −P, V and the Schur complement."""
+    rng = np.random.default_rng(8)
+    n, m = 90, 30
+    A = rng.normal(size=(n, 120))
+    K = A @ A.T
+    y = rng.normal(size=n)
+    box = np.repeat([[-3e-3], [0.0], [-0.0], [0.0]], n, axis=1)
+    box[2:] = [[0.0], [3e-3]]
+    status = np.where(y > 0, 1, -1).astype(np.int8)
+    free = rng.permutation(n)[:m].astype(np.int32)
+    status[free] = 0
+    beta = np.where(status < 0, -3e-3, 0.0)
+    beta[free] = np.linalg.solve(K[np.ix_(free, free)], y[free] - K[free] @ beta)
+    core = SweptCore(
+        K, box, beta, y - K @ beta, K[:, status > 0].sum(axis=1) * 3e-3, status, 0.0, 0.0,
+        offset, n + 4, 1e-14,
+    )  # fmt: skip
+    core.set_free(free, np.linalg.cholesky(K[np.ix_(free, free)]))
+    core.sweep(np.linalg.cholesky(K[np.ix_(free, free)]))
+    core.new_log(70, 70 * n, False)
+    core.run(1e9, 60, 0.0, 1.0, 1000)
+    assert core.n_kinks > 20
+    swept, inside = core.swept(), np.array(core.free[: core.size])
+    others = np.setdiff1d(np.arange(n), inside)
+    P = np.linalg.inv(K[np.ix_(inside, inside)])
+    V = P @ K[np.ix_(inside, others)]
+    np.testing.assert_allclose(swept[np.ix_(inside, inside)], -P, rtol=1e-6, atol=1e-10)
+    np.testing.assert_allclose(swept[np.ix_(inside, others)], V, rtol=1e-6, atol=1e-8)
+    schur = K[np.ix_(others, others)] - K[np.ix_(others, inside)] @ V
+    np.testing.assert_allclose(swept[np.ix_(others, others)], schur, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -12,7 +12,7 @@ labels. Between kinks the points at bounds move with them, the free points M kee
 and all residuals change at the rate r′ = −(K_·N s_N + K_·M δ + b′). The next kink is where a
 residual reaches zero (19) or a free variable its bound (21), (23).
 """
-from libc.math cimport INFINITY, fabs, sqrt
+from libc.math cimport INFINITY, NAN, fabs, sqrt
 from libc.stdint cimport int8_t, int32_t
 import numpy as np
 
@@ -23,8 +23,11 @@ cdef extern from "path_loops.h" nogil:
                     double, double*)
     long path_first_to_enter(const double*, const double*, const double*, const double*, long,
                              double, double*)
-    float path_least(const float*, const float*, const float*, long, float, float, float)
+    double path_bend(const double*, const double*, const double*, const double*, const double*,
+                     const double*, double, double, long, double*)
     void path_delete_row(double*, long, long, long, double*, double*)
+    void path_swept_column(const double*, long, long, const double*, const double*, long, double*)
+    void path_swept_write(double*, long, long, const double*, double)
 
 END = 0          # t reached its end
 BATCH = 1        # as many kinks as were asked for
@@ -32,29 +35,13 @@ STALLED = 2      # too many kinks in a row without a step
 INDEFINITE = 3   # the matrix is not positive semidefinite
 GROW = 4         # the factor has no room for another free point
 LOG_FULL = 5     # no room for the values of another kink
+HARD = 6         # the next kink is beyond the accuracy of a swept matrix
 
 cdef double INDEFINITENESS = 1e-6  # a Schur complement below minus this share is no rounding
 cdef double REFINE = 8          # free points may leave the margin at this multiple of rounding
+cdef double BEND_ROUNDING = 1e-10  # of a squared norm, as a share of its terms
+cdef int PUT_OFF_FULL = 7       # within ``run``: pivots wait to be applied
 cdef double AT_END = 1e-14  # where all boxes close, many kinks come within rounding of the end
-
-
-def least_distances(const float[:, ::1] changes, const float[::1] times, const float[::1] shifts,
-                    const int8_t[::1] status, const double[::1] residual,
-                    const double[::1] slopes):
-    """How near each point came to the other side of the margin, ∞ for free points.
-
-    Residuals are residualᵢ − changesᵢₖ − slopesᵢ·timesₖ − shiftsₖ; a distance below zero is a
-    point on the wrong side at some k.
-    """
-    cdef Py_ssize_t i, n = changes.shape[0], kinks = times.shape[0]
-    least = np.full(n, np.inf, dtype=np.float32)
-    cdef float[::1] out = least
-    with nogil:
-        for i in range(n):
-            if status[i] != 0:
-                out[i] = path_least(&changes[i, 0], &times[0], &shifts[0], kinks, status[i],
-                                    <float>residual[i], <float>slopes[i])
-    return least
 
 
 cdef class PathCore:
@@ -82,6 +69,8 @@ cdef class PathCore:
     cdef readonly int32_t[::1] log_index, log_size, members
     cdef readonly int8_t[::1] log_status
     cdef readonly double[:, ::1] snapshots
+    cdef double[:, ::1] residuals
+    cdef readonly double[::1] snapshot_t, snapshot_offset
     cdef bint with_snapshots
 
     def __init__(self, K, box, beta, residual, drive, status, double offset, double drive_sum,
@@ -101,10 +90,13 @@ cdef class PathCore:
         self.new_log(0, 0, False)
 
     def new_log(self, long kinks, long values, bint snapshots):
-        """Forget the kinks logged so far, with room for new ones; with ``snapshots`` the β of
-        the whole window is kept at each of them."""
+        """Forget the kinks logged so far, with room for new ones; with ``snapshots`` the β and
+        the residuals of the whole window are kept at each of them, and before the first."""
+        cdef long rows = kinks + 1 if snapshots else 0
         self.with_snapshots = snapshots
-        self.snapshots = np.empty((kinks if snapshots else 0, self.K.shape[0]))
+        self.snapshots = np.empty((rows, self.K.shape[0]))
+        self.residuals = np.empty((rows, self.K.shape[0]))
+        self.snapshot_t, self.snapshot_offset = np.empty(rows), np.empty(rows)
         self.log_t, self.log_offset = np.empty(kinks), np.empty(kinks)
         self.log_index = np.empty(kinks, dtype=np.int32)
         self.log_size = np.empty(kinks, dtype=np.int32)
@@ -112,6 +104,8 @@ cdef class PathCore:
         self.values = np.empty(values)
         self.members = np.empty(values, dtype=np.int32)
         self.n_kinks, self.n_values = 0, 0
+        if snapshots:
+            self.keep(0)
 
     def reserve(self, long capacity):
         """Room for this many free points; the factor is kept."""
@@ -174,9 +168,14 @@ cdef class PathCore:
         self.size = m + 1
 
     cdef void remove(self, long place) noexcept nogil:
-        cdef long k, m = self.size, capacity = self.free.shape[0]
+        cdef long m = self.size, capacity = self.free.shape[0]
         path_delete_row(&self.L[0, 0], self.L.shape[1], m, place, &self.work[0],
                         &self.work[capacity])
+        self.forget(place)
+
+    cdef void forget(self, long place) noexcept nogil:
+        """Take a free point off the list."""
+        cdef long k, m = self.size
         for k in range(place, m - 1):
             self.free[k] = self.free[k + 1]
             self.delta[k] = self.delta[k + 1]
@@ -228,6 +227,14 @@ cdef class PathCore:
         path_rates(&self.K[0, 0], self.K.shape[0], &self.free[0], &self.delta[0], m,
                    &self.drive[0], self.offset_rate, &self.rate[0])
 
+    cdef bint must_pause(self) noexcept nogil:
+        """Whether ``work_off`` must be called before the next kink."""
+        return False
+
+    def work_off(self, double pull):
+        """What is done now and then outside the loop over kinks; False where that fails."""
+        return True
+
     cdef double rounding(self, double pull) noexcept nogil:
         """What rounding makes of a rate that is zero, as a share of the root of K's diagonal."""
         cdef long k
@@ -272,11 +279,37 @@ cdef class PathCore:
             self.members[start + k] = self.free[k]
             self.values[start + k] = self.beta[self.free[k]]
         if self.with_snapshots:
-            for k in range(self.K.shape[0]):
-                self.snapshots[at, k] = (self.beta[k] if self.status[k] == 0
-                                         else self.bound(k, self.status[k]))
+            self.keep(at + 1)
         self.n_values = start + self.size
         self.n_kinks = at + 1
+
+    cdef void keep(self, long row) noexcept nogil:
+        """A snapshot of the window."""
+        cdef long k
+        self.snapshot_t[row], self.snapshot_offset[row] = self.t, self.offset
+        for k in range(self.K.shape[0]):
+            self.snapshots[row, k] = (self.beta[k] if self.status[k] == 0
+                                      else self.bound(k, self.status[k]))
+            self.residuals[row, k] = self.residual[k]
+
+    def bend(self, long first, long last):
+        """How far f and b leave the straight line between two snapshots: the norm of what β at
+        the most adds to f, and the most that b adds to its line."""
+        cdef long k, n = self.K.shape[0]
+        cdef double length = self.snapshot_t[last] - self.snapshot_t[first]
+        cdef double part, shift, square, terms, largest = 0, largest_shift = 0
+        with nogil:
+            for k in range(first + 1, last):
+                part = (self.snapshot_t[k] - self.snapshot_t[first]) / length if length > 0 else 0
+                shift = self.snapshot_offset[k] - self.snapshot_offset[first] - part * (
+                    self.snapshot_offset[last] - self.snapshot_offset[first])
+                square = path_bend(
+                    &self.snapshots[first, 0], &self.snapshots[k, 0], &self.snapshots[last, 0],
+                    &self.residuals[first, 0], &self.residuals[k, 0], &self.residuals[last, 0],
+                    part, shift, n, &terms)
+                largest = max(largest, square + BEND_ROUNDING * terms)
+                largest_shift = max(largest_shift, fabs(shift))
+        return sqrt(largest), largest_shift
 
     cdef void enter(self, long i, double left) noexcept nogil:
         """A point at a bound becomes free; ``left`` is what ``prepare_entry`` gave for it."""
@@ -291,7 +324,8 @@ cdef class PathCore:
 
     cdef long next_to_enter(self, double pull, double* step, double* left) noexcept nogil:
         """The point that reaches the margin first and within ``step``, −1 if none does, −2 if
-        the matrix turns out indefinite; ``step`` is then how far that is.
+        the matrix turns out indefinite, −3 if it is too hard to tell; ``step`` is then how far
+        that is.
 
         A point that depends on the free ones keeps its residual: where it seems to arrive, its
         rate is rounding, and it is passed over until the free points change. So is the point
@@ -315,6 +349,9 @@ cdef class PathCore:
                 break
             if left[0] < -INDEFINITENESS * self.K[i, i]:
                 i = -2
+                break
+            if left[0] != left[0]:
+                i = -3
                 break
             self.side[i] = 0
             self.passed[n_passed] = <int32_t>i
@@ -346,18 +383,34 @@ cdef class PathCore:
 
     def run(self, double end, long most_kinks, double balance, double pull,
             long most_zero_steps):
-        """Up to ``most_kinks`` kinks; returns one of END, BATCH, STALLED, INDEFINITE, GROW and
-        LOG_FULL. ``balance`` is the Σs below which bounds count as balanced, ``pull`` the size of the
-        terms in ``drive``: Σ|sⱼ|·√Kⱼⱼ."""
+        """Up to ``most_kinks`` kinks; returns one of END, BATCH, STALLED, INDEFINITE, GROW, LOG_FULL
+        and HARD. ``balance`` is the Σs below which bounds count as balanced, ``pull`` the size of
+        the terms in ``drive``: Σ|sⱼ|·√Kⱼⱼ."""
+        cdef int status
+        cdef long first = self.n_kinks
+        while True:
+            status = self.walk(end, first + most_kinks, balance, pull, most_zero_steps)
+            if status != PUT_OFF_FULL:
+                break
+            if not self.work_off(pull):
+                status = HARD
+                break
+        self.settle()
+        return status
+
+    cdef int walk(self, double end, long last_kink, double balance, double pull,
+                  long most_zero_steps):
         cdef long n = self.K.shape[0], k, i, entering, leaving, room
         cdef int status = 1, which = 0
         cdef bint at_end
         cdef double step, gap, speed, left = 0
-        cdef long first = self.n_kinks
         with nogil:
             while True:
-                if self.n_kinks - first >= most_kinks:
+                if self.n_kinks >= last_kink:
                     status = 1
+                    break
+                if self.must_pause():
+                    status = PUT_OFF_FULL
                     break
                 if self.size + 2 > self.free.shape[0]:
                     status = 4
@@ -397,8 +450,8 @@ cdef class PathCore:
                             leaving = k
                             which = -1
                 entering = self.next_to_enter(pull, &step, &left)
-                if entering == -2:
-                    status = 3
+                if entering < -1:
+                    status = 3 if entering == -2 else 6
                     break
                 at_end = self.t + step >= end - AT_END
                 if at_end:
@@ -427,7 +480,6 @@ cdef class PathCore:
                 else:
                     self.left_last = -1
                     self.enter(entering, left)
-        self.settle()
         return status
 
     cdef void settle(self):
@@ -436,3 +488,6 @@ cdef class PathCore:
         for i in range(self.K.shape[0]):
             if self.status[i] != 0:
                 self.beta[i] = self.bound(i, self.status[i])
+
+
+include "path_swept.pxi"

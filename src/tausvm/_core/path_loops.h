@@ -89,28 +89,77 @@ static long path_first_to_enter(const double *restrict side, const double *restr
     return best;
 }
 
-/* The least of sign * (start - change[k] - slope * time[k] - shift[k]) over k */
-TAUSVM_CLONES static float path_least(const float *restrict change, const float *restrict time,
-                                    const float *restrict shift, long n, float sign, float start,
-                                    float slope)
+/* The squared norm g'Kg of the bend g = b - (b0 + part (b1 - b0)) of a vector b between b0 and
+ * b1. The residuals r, r0 and r1 tell K g = -(r - (r0 + part (r1 - r0)) + shift) where g is not
+ * zero. terms is the sum of its terms without signs. */
+TAUSVM_CLONES static double path_bend(const double *restrict b0, const double *restrict b,
+                                    const double *restrict b1, const double *restrict r0,
+                                    const double *restrict r, const double *restrict r1,
+                                    double part, double shift, long n, double *terms)
 {
-    float lane[16];
-    for (int k = 0; k < 16; k++)
-        lane[k] = INFINITY;
-    long j = 0;
-    for (; j + 16 <= n; j += 16)
-        for (int k = 0; k < 16; k++) {
-            float value = sign * (start - change[j + k] - slope * time[j + k] - shift[j + k]);
-            lane[k] = value < lane[k] ? value : lane[k];
+    double sum[PATH_LANES] = {0}, size[PATH_LANES] = {0};
+    long i = 0;
+    for (; i + PATH_LANES <= n; i += PATH_LANES)
+        for (int k = 0; k < PATH_LANES; k++) {
+            long j = i + k;
+            double g = b[j] - b0[j] - part * (b1[j] - b0[j]);
+            double term = g * (r[j] - r0[j] - part * (r1[j] - r0[j]) + shift);
+            sum[k] -= term;
+            size[k] += fabs(term);
         }
-    for (; j < n; j++) {
-        float value = sign * (start - change[j] - slope * time[j] - shift[j]);
-        lane[0] = value < lane[0] ? value : lane[0];
+    for (; i < n; i++) {
+        double g = b[i] - b0[i] - part * (b1[i] - b0[i]);
+        double term = g * (r[i] - r0[i] - part * (r1[i] - r0[i]) + shift);
+        sum[0] -= term;
+        size[0] += fabs(term);
     }
-    float least = lane[0];
-    for (int k = 1; k < 16; k++)
-        least = lane[k] < least ? lane[k] : least;
-    return least;
+    *terms = 0;
+    double total = 0;
+    for (int k = 0; k < PATH_LANES; k++) {
+        total += sum[k];
+        *terms += size[k];
+    }
+    return total;
+}
+
+/* Column k of S - sum_l weight[l] u_l u_l', for the lower triangle S by rows and vectors u_l that
+ * are the rows of U */
+TAUSVM_CLONES static void path_swept_column(const double *restrict S, long n, long k,
+                                          const double *restrict U, const double *restrict weight,
+                                          long count, double *restrict out)
+{
+    const double *restrict row = S + k * n;
+    for (long j = 0; j <= k; j++)
+        out[j] = row[j];
+    for (long j = k + 1; j < n; j++)
+        out[j] = S[j * n + k];
+    long l = 0;
+    for (; l + 4 <= count; l += 4) {
+        const double *restrict a = U + l * n;
+        const double *restrict b = a + n;
+        const double *restrict c = b + n;
+        const double *restrict d = c + n;
+        double wa = weight[l] * a[k], wb = weight[l + 1] * b[k];
+        double wc = weight[l + 2] * c[k], wd = weight[l + 3] * d[k];
+        for (long j = 0; j < n; j++)
+            out[j] -= (wa * a[j] + wb * b[j]) + (wc * c[j] + wd * d[j]);
+    }
+    for (; l < count; l++) {
+        const double *restrict a = U + l * n;
+        double wa = weight[l] * a[k];
+        for (long j = 0; j < n; j++)
+            out[j] -= wa * a[j];
+    }
+}
+
+/* Write scale * column into row and column k of the lower triangle */
+static void path_swept_write(double *restrict S, long n, long k, const double *restrict column,
+                             double scale)
+{
+    for (long j = 0; j < k; j++)
+        S[k * n + j] = scale * column[j];
+    for (long j = k + 1; j < n; j++)
+        S[j * n + k] = scale * column[j];
 }
 
 /* Delete row and column `gone` of A from its Cholesky factor, A = L L', L by rows with

@@ -18,6 +18,10 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
+#: dense rows with fewer entries than this share are multiplied as sparse ones
+SPARSE_SHARE = 0.3
+
+
 class Products(ABC):
     """A kernel matrix K + constant·11ᵀ of which blocks and products are asked for.
 
@@ -58,10 +62,6 @@ class Products(ABC):
         """K[rows][:, points] @ columns."""
         return self.block(rows, points) @ columns
 
-    def roughly_through(self, points: Index, columns: Array) -> NDArray[np.float32]:
-        """K[:, points] @ columns in float32, for a first look."""
-        return self.through(np.arange(len(self)), points, columns).astype(np.float32)
-
     def product(self, beta: Array) -> Array:
         """Kβ for a vector or a matrix of columns."""
         values = self._product(beta)
@@ -74,7 +74,22 @@ class LinearProducts(Products):
     def __init__(self, X: Any, constant: float = 0.0) -> None:
         super().__init__(constant)
         self.points = Points(X)
-        self._transposed = sp.csr_matrix(X.T) if self.points.sparse else None
+
+    @cached_property
+    def _form(self) -> Any:
+        """The rows for products: sparse where that is faster."""
+        X = self.points.X
+        if self.points.sparse or np.count_nonzero(X) > SPARSE_SHARE * X.size:
+            return X
+        return sp.csr_matrix(X)
+
+    @cached_property
+    def _transposed(self) -> Any:
+        return sp.csr_matrix(self._form.T) if sp.issparse(self._form) else self._form.T
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = vars(self).items()
+        return {name: value for name, value in kept if name not in ("_form", "_transposed")}
 
     def __len__(self) -> int:
         return len(self.points)
@@ -87,9 +102,7 @@ class LinearProducts(Products):
 
     def weights(self, beta: Array) -> Array:
         """Xᵀβ."""
-        if self._transposed is not None:
-            return np.asarray(self._transposed @ beta)
-        return np.asarray(self.points.X.T @ beta)
+        return np.asarray(self._transposed @ beta)
 
     def _block(self, i: Index, j: Index) -> Array:
         X = self.points.X
@@ -98,30 +111,28 @@ class LinearProducts(Products):
         return dense(left @ right.T)
 
     def _product(self, beta: Array) -> Array:
-        return np.asarray(self.points.X @ self.weights(beta))
+        return np.asarray(self._form @ self.weights(beta))
 
     def through(self, rows: Index, points: Index, columns: Array) -> Array:
-        if self.points.sparse:  # columns of weights would be dense
+        a_row = self._form.size / len(self)
+        by_kernel = len(rows) * len(points) * (a_row + columns.shape[1])
+        if by_kernel < self.cost_by_weights(len(rows), columns):
             return super().through(rows, points, columns)
-        X = self.points.X
-        values = np.asarray(X[rows] @ (X[points].T @ columns))
+        return self.through_weights(rows, points, columns)
+
+    def cost_by_weights(self, n_rows: int, columns: Array) -> float:
+        """How many operations :meth:`through_weights` takes."""
+        n_points, n_columns = columns.shape
+        a_row = self._form.size / len(self)  # entries
+        return n_columns * (a_row * (n_points + n_rows) + self.points.X.shape[1])
+
+    def through_weights(self, rows: Index, points: Index, columns: Array) -> Array:
+        """K[rows][:, points] @ columns without kernel values."""
+        weights = self._form[points].T @ columns
+        # gathering most of the rows costs more than a product with all
+        many = 2 * len(rows) > len(self)
+        values = np.asarray((self._form @ weights)[rows] if many else self._form[rows] @ weights)
         return values + self.constant * columns.sum(axis=0) if self.constant else values
-
-    def roughly_through(self, points: Index, columns: Array) -> NDArray[np.float32]:
-        if self.points.sparse:
-            return super().roughly_through(points, columns)
-        weights = (self.points.X[points].T @ columns).astype(np.float32)
-        values: NDArray[np.float32] = self._rough @ weights
-        if self.constant:
-            values += (self.constant * columns.sum(axis=0)).astype(np.float32)
-        return values
-
-    @cached_property
-    def _rough(self) -> NDArray[np.float32]:
-        return np.asarray(self.points.X, dtype=np.float32)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_rough"}
 
 
 class KernelProducts(Products):
@@ -186,11 +197,11 @@ class MatrixProducts(Products):
 class HeldProducts(Products):
     """The matrix of other products, held whole; products of a linear kernel stay with it."""
 
-    def __init__(self, products: Products) -> None:
+    def __init__(self, products: Products, matrix: Array | None = None) -> None:
         super().__init__()
         self.products = products
         everything = np.arange(len(products))
-        self.matrix = products.block(everything, everything)
+        self.matrix = products.block(everything, everything) if matrix is None else matrix
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -198,8 +209,8 @@ class HeldProducts(Products):
     def diagonal(self) -> Array:
         return self.products.diagonal()
 
-    def take(self, rows: Index) -> Products:
-        return self.products.take(rows)
+    def take(self, rows: Index) -> HeldProducts:
+        return HeldProducts(self.products.take(rows), self.matrix[np.ix_(rows, rows)])
 
     def _block(self, i: Index, j: Index) -> Array:
         return self.matrix[np.ix_(i, j)]
@@ -209,9 +220,13 @@ class HeldProducts(Products):
             return self.products.product(beta)
         return np.asarray(self.matrix @ beta)
 
-    def roughly_through(self, points: Index, columns: Array) -> NDArray[np.float32]:
-        return np.asarray(self._rough[points].T @ columns.astype(np.float32))
-
-    @cached_property
-    def _rough(self) -> NDArray[np.float32]:
-        return self.matrix.astype(np.float32)
+    def through(self, rows: Index, points: Index, columns: Array) -> Array:
+        products = self.products
+        # gathering an entry of the matrix costs several operations, multiplying it less than one
+        by_matrix = len(rows) * len(points) * (8 + 0.25 * columns.shape[1])
+        if (
+            isinstance(products, LinearProducts)
+            and products.cost_by_weights(len(rows), columns) < by_matrix
+        ):
+            return products.through_weights(rows, points, columns)
+        return super().through(rows, points, columns)

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky, eigvalsh
 
-from .._core.path import BATCH, END, GROW, INDEFINITE, LOG_FULL, PathCore
+from .._core.path import BATCH, END, GROW, HARD, INDEFINITE, LOG_FULL, PathCore, SweptCore
 from .moving_box import LOWER_SLOPE, UPPER_SLOPE, MovingBox
 from .path_coarse import Found, solve_level, solve_one_by_one
 from .path_log import PathLog, joined
 from .path_problem import PathError, PathOptions, PathProblem, PathResult
-from .path_window import Window, Windows
+from .path_window import Ends, Window, Windows
 from .result import Progress, Status, relative_gap
 from .tau_path import Chain, TauPath
 
@@ -44,9 +44,14 @@ MIDDLE = 0.5
 #: is walked again
 DRIFT = 1e-7
 #: a batch with a larger gap than wanted is walked again down to this many kinks
-FEWEST_FOR_GAP = 16
+FEWEST_FOR_GAP = 4
 #: kinks between two exact evaluations of the residuals
 BATCH_KINKS = 512
+#: the matrix of a window is swept from so many free points on, and where it has at most so many
+#: points for each of them
+SWEPT_FROM, SWEPT_PER_FREE = 16, 8
+#: kinks walked with a factor where a swept matrix is not accurate enough
+HARD_KINKS = 16
 #: kinks in a row that may go without a step in τ, beside the number of points
 ZERO_STEPS = 1000
 #: up to this order a matrix on which the walk failed is checked for negative eigenvalues beyond
@@ -80,6 +85,9 @@ class _State:
     free: Index
     factor: Array
     fitted: Array
+
+    def ends(self) -> Ends:
+        return Ends(self.t, self.beta, self.residual, self.status, self.offset)
 
     def at_start(self, t: float) -> _State:
         """The same point as the start of another leg."""
@@ -206,7 +214,8 @@ class _Walk:
         """The solution of the points whose boxes are open at an end; the others follow."""
         rows = np.flatnonzero(self._open(tau))
         box = MovingBox(self.box.numbers[:, rows])
-        part = PathProblem(self.problem.products.take(rows), self.problem.y[rows], box, False)
+        products = self.windows.products.take(rows)
+        part = PathProblem(products, self.problem.y[rows], box, False)
         walk = _Walk(part, self.y[rows], box, self.scale, self.options)
         found = walk._follow(_Leg(box.shrunk(tau), 0.0, 1.0, tau, 0), walk._trivial(tau))
         self.n_kinks += walk.n_kinks
@@ -288,43 +297,57 @@ class _Walk:
         A batch whose end does not stand up to an exact evaluation is walked again in smaller
         ones, each with a fresh factor.
         """
-        kinks = BATCH_KINKS
+        kinks, sweep = BATCH_KINKS, True
         self.windows.restart()
+        self._evaluate(state)
         if not self._refresh(state):
             raise PathError(False)
         while True:
             kinks = min(kinks, self.windows.most_kinks)
             slopes = self._slopes(state, leg.box)
-            drive, rate = self._motion(state, slopes)
-            window = self.windows.current(state.free, state.residual, rate)
-            core = self._core(state, leg.box, window, slopes, drive, kinks)
+            drive = self.windows.products.product(slopes)
+            if self.windows.needs_rates:
+                self.windows.trend = self._rates(state, slopes, drive)
+            window = self.windows.next(state.free, state.residual)
+            core = self._core(state, leg.box, window, slopes, drive, kinks, sweep)
             outcome = core.run(
                 leg.end, kinks, 0.0, self._pull(slopes), window.K.shape[0] + ZERO_STEPS
             )
-            valid = self.windows.valid_kinks(
-                core, window, state.beta, state.residual, state.status, state.offset, drive,
-                slopes, state.t,
-            )  # fmt: skip
+            trial = self._after(state, leg.box, core, window, core.n_kinks)
+            self._evaluate(trial)
+            valid = self.windows.valid_kinks(core, window, state.ends(), trial.ends())
             cut = valid < core.n_kinks
             if cut and valid == 0:
                 continue
+            hard = outcome == HARD and not cut
+            if hard and valid == 0:
+                kinks, sweep = HARD_KINKS, False
+                continue
             arrived = outcome == END and not cut
-            sound = cut or outcome in (END, BATCH, GROW, LOG_FULL)
-            if sound:
-                trial = self._after(state, leg.box, core, window, valid, cut)
-                sound = self._refresh(trial)
+            sound = cut or outcome in (END, BATCH, GROW, LOG_FULL, HARD)
+            if cut:
+                trial = self._after(state, leg.box, core, window, valid)
+                self._evaluate(trial)
             if sound and leg.log is not None and kinks > FEWEST_FOR_GAP:
+                # before free points are put back: the other kinks of the batch stay as they are
                 sound = self._gap(trial, leg.level(trial.t))[0] <= self.options.tol
+            sound = sound and self._refresh(trial)
+            if not sound and isinstance(core, SweptCore):
+                sweep = False
+                continue
             if not sound:
                 if kinks == 1:
                     raise PathError(outcome == INDEFINITE)
                 kinks = max(kinks // 4, 1)
                 continue
-            kinks = min(2 * max(valid, 8), BATCH_KINKS)
+            kinks, sweep = min(2 * max(valid, 16), BATCH_KINKS), not hard
+            if hard:
+                kinks = HARD_KINKS
             self.n_kinks += valid
             state = self._last = trial
             if leg.log is not None:
                 leg.log.add(core, window.index, valid, arrived)
+                leg.log.correct_last(trial.offset, self._within(leg.box, trial))
                 if not (arrived and self.problem.offset):
                     self._check(state, leg.level(state.t))
             if arrived:
@@ -341,25 +364,25 @@ class _Walk:
     def _pull(self, slopes: Array) -> float:
         return float(np.abs(slopes) @ self.windows.root)
 
-    def _motion(self, state: _State, slopes: Array) -> tuple[Array, Array]:
-        """K s of the moving bounds, and the rates of all residuals."""
-        products, free = self.windows.products, state.free
-        drive = products.product(slopes)
-        if self.windows.whole:
-            return drive, drive
+    def _rates(self, state: _State, slopes: Array, drive: Array) -> Array:
+        """The rates of all residuals; ``drive`` is the pull K s of the moving bounds."""
+        free = state.free
         shifted = drive[free] + self.shift * slopes.sum()
         delta, offset_rate = self._margin(state, -shifted, slopes.sum())
         way = np.zeros_like(slopes)
         way[free] = delta
-        return drive, -(drive + products.product(way) + offset_rate)
+        return -(drive + self.windows.products.product(way) + offset_rate)
 
     def _core(
-        self, state: _State, box: MovingBox, window: Window, slopes: Array, drive: Array, kinks: int
-    ) -> PathCore:
+        self, state: _State, box: MovingBox, window: Window, slopes: Array, drive: Array,
+        kinks: int, sweep: bool,
+    ) -> PathCore:  # fmt: skip
         index, free = window.index, state.free
         total = slopes.sum()
         capacity = min(len(index), 2 * len(free) + 64) + 4
-        core = PathCore(
+        m, others = len(free), len(index) - len(free)
+        sweep = sweep and m >= SWEPT_FROM and 0 < others <= (SWEPT_PER_FREE - 1) * m
+        core = (SweptCore if sweep else PathCore)(
             window.K,
             np.ascontiguousarray(box.numbers[:, index]),
             state.beta[index],
@@ -373,33 +396,37 @@ class _Walk:
             INDEPENDENCE,
         )
         core.start_at(state.t)
-        core.set_free(np.searchsorted(index, free).astype(np.int32), state.factor)
+        core.set_free(window.place[free].astype(np.int32), state.factor)
+        if isinstance(core, SweptCore):
+            core.sweep(state.factor)
         core.new_log(kinks + 4, (kinks + 4) * capacity, not window.whole)
         return core
 
     def _after(
-        self, state: _State, box: MovingBox, core: PathCore, window: Window, valid: int, cut: bool
+        self, state: _State, box: MovingBox, core: PathCore, window: Window, kinks: int
     ) -> _State:
-        """The state after a batch, or after its first kinks."""
+        """The state after the first kinks of a batch."""
+        if kinks == 0:
+            return state
         index = window.index
-        status, local = state.status.copy(), np.asarray(core.status)
-        if cut:
-            changed = np.asarray(core.log_index)[:valid]
-            known = changed >= 0
-            status[index[changed[known]]] = np.asarray(core.log_status)[:valid][known]
-            t, offset = core.log_t[valid - 1], core.log_offset[valid - 1]
-            begin = int(np.asarray(core.log_size)[: valid - 1].sum())
-            free = np.array(core.members[begin : begin + core.log_size[valid - 1]])
-            values = np.array(core.values[begin : begin + len(free)])
-        else:
-            status[index] = local
-            t, offset = core.t, core.offset
-            free = np.array(core.free[: core.size])
-            values = np.asarray(core.beta)[free]
+        status = state.status.copy()
+        changed = np.asarray(core.log_index)[:kinks]
+        known = changed >= 0
+        # of several changes of a point the last one stays
+        status[index[changed[known]]] = np.asarray(core.log_status)[:kinks][known]
+        t, offset = core.log_t[kinks - 1], core.log_offset[kinks - 1]
+        begin = int(np.asarray(core.log_size)[: kinks - 1].sum())
+        free = np.array(core.members[begin : begin + core.log_size[kinks - 1]])
+        values = np.array(core.values[begin : begin + len(free)])
         free = index[free]
-        bounds = np.where(status > 0, box.upper(t), box.lower(t))
-        bounds[free] = values
-        return _State(t, bounds, np.empty(len(status)), status, offset, free, _NO_FACTOR, bounds)
+        beta = box.bounds(status, t)
+        beta[free] = values
+        return _State(t, beta, _NO_FACTOR, status, offset, free, _NO_FACTOR, _NO_FACTOR)
+
+    def _within(self, box: MovingBox, state: _State) -> Array:
+        """The β of the free points, within their boxes to the last digit."""
+        lower, upper = box.lower(state.t)[state.free], box.upper(state.t)[state.free]
+        return np.clip(state.beta[state.free], lower, upper)
 
     # ---- the margin ----
 
@@ -415,15 +442,13 @@ class _Walk:
         return delta - b * ones, float(b)
 
     def _refresh(self, state: _State) -> bool:
-        """Exact residuals, a fresh factor and free points back on the margin; False where the
-        free points had gone too far from it."""
-        free, products = state.free, self.windows.products
-        block = products.block(free, free) + self.shift
+        """A fresh factor and free points back on the margin, given exact residuals; False where
+        the free points had gone too far from it."""
+        free = state.free
         try:
-            state.factor = cholesky(block, lower=True, check_finite=False)
+            state.factor = cholesky(self.windows.matrix(free), lower=True, check_finite=False)
         except LinAlgError:
             return False
-        self._evaluate(state)
         if len(free) == 0:
             return True
         distance = np.abs(state.residual[free]).max()
@@ -433,7 +458,10 @@ class _Walk:
             change, b = self._margin(state, state.residual[free], float(state.beta.sum()))
             state.beta[free] += change
             state.offset += b
-            self._evaluate(state)
+            way = np.zeros_like(state.beta)
+            way[free] = change
+            state.fitted += self.windows.products.product(way)
+            state.residual = self.y - state.fitted - state.offset
         state.residual[free] = 0.0
         return True
 

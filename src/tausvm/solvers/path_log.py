@@ -51,6 +51,7 @@ class PathLog:
         if last:
             kept[-1:] = True
         self._seen += kinks
+        self._ends_with_kink = bool(kept[-1:].all())
         values = np.repeat(kept, size)
         index = np.asarray(core.log_index)[:kinks]
         changed = index >= 0
@@ -67,6 +68,13 @@ class PathLog:
             members.astype(np.int32),
             np.array(core.values[: begin[-1]])[values],
         )
+
+    def correct_last(self, offset: float, values: Array) -> None:
+        """The last kink that was added, with the free points put back onto the margin."""
+        if self._ends_with_kink:
+            self.offset[-1][-1] = offset
+            if len(values):
+                self.values[-1][-len(values) :] = values
 
     def add_solution(self, t: float, offset: float, beta: Array, old: Signs, new: Signs) -> None:
         """A solution that was found otherwise."""
