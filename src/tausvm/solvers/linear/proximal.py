@@ -41,6 +41,12 @@ GENTLE_FALL = 0.3
 WIDTH = 3.0
 #: and so many a feature at least
 ROWS_A_FEATURE = 4
+#: a larger share of the rows is not worth holding the others
+MOST_HELD = 0.7
+#: and residuals that have moved by so many radii show that rows were held which had to move
+STRAY = 10.0
+#: what a step on some of the rows may raise the primal by
+RISE = 0.01
 #: after a step that failed the reach grows by this factor, and the rows looked at
 CARE = 3.0
 #: a start from β may raise the gap by this factor at first, and σ be raised so often for that
@@ -67,14 +73,17 @@ def solve_proximal(
 def maximise(problem: LinearProblem, monitor: Monitor, start: Point | None) -> Point:
     """Proximal steps until the monitor says stop; the best point met."""
     steps = Proximal(problem, monitor, start)
-    best, best_gap, failures = steps.state, np.inf, 0
+    best, best_gap, lowest, failures = steps.state, np.inf, np.inf, 0
     while True:
         primal, dual = steps.objectives()
+        gap = primal - dual
         stop = monitor.check(primal, dual)
-        better = primal - dual < best_gap
-        failures = 0 if primal - dual <= 0.5 * best_gap else failures + 1
+        # a worthless dual may improve while rows that were held let w run away
+        better = gap < best_gap and (steps.whole or primal <= (1.0 + RISE) * lowest)
+        failures = 0 if gap <= 0.5 * best_gap else failures + 1
         if better:
-            best, best_gap = steps.state, primal - dual
+            best, best_gap = steps.state, gap
+            lowest = min(lowest, primal)
         if failures > PATIENCE:
             monitor.status = Status.NUMERICAL_ERROR
         if stop or failures > PATIENCE:
@@ -105,6 +114,8 @@ class Proximal:
         ends = np.maximum(problem.terms.upper, -problem.terms.lower)
         self.end = float(np.median(ends[np.isfinite(ends)]))
         self.whole = True
+        #: whether the next step is taken with all rows
+        self.careful = False
         self.fewest = ROWS_A_FEATURE * min(problem.d, problem.n) + 100
         if start is not None:
             self._begin(start)
@@ -127,11 +138,12 @@ class Proximal:
         return State(self.point, self.pulled, self.fitted)
 
     def retreat(self, state: State) -> None:
-        """Go back to this state, and on from there more carefully."""
+        """Go back to this state, and on from there more carefully, at first with all rows."""
         self.point, self.pulled, _ = state
         self._look(state.fitted)
         self.reach *= CARE / FALL
         self.fewest *= int(CARE)
+        self.careful = True
 
     def _begin(self, point: Point) -> None:
         self.point = point
@@ -197,8 +209,11 @@ class Proximal:
     def run(self, target: float) -> None:
         """One proximal step on the rows near a corner; ``target`` is a gap, absolute."""
         problem, point = self.problem, self.point
-        index = self._near()
-        self.whole = len(index) > 0.7 * problem.n or not self._can_balance(index)
+        radius = self._radius()
+        index = np.flatnonzero((self.distance <= radius) | self._unsettled())
+        few = len(index) <= MOST_HELD * problem.n and self._can_balance(index)
+        self.whole = self.careful or not few
+        self.careful = False
         if self.whole:
             part, beta, fitted = problem, point.beta, self.fitted
         else:
@@ -217,6 +232,8 @@ class Proximal:
             if not newton.step(2.0 * allowed, self.monitor.out_of_time):
                 break
             newton.evaluate()
+            if not self.whole and _strayed(newton, fitted, part, STRAY * radius):
+                break
         if self.whole:
             beta = newton.beta
         else:
@@ -228,12 +245,12 @@ class Proximal:
         hard = self.monitor.n_iter - taken > MANY_STEPS
         self.reach *= GENTLE_FALL if hard else FALL
 
-    def _near(self) -> Index:
-        """Rows whose β may change."""
+    def _radius(self) -> float:
+        """How far from a corner β may change."""
         radius = WIDTH * self.reach
         if self.fewest < self.problem.n:
             radius = max(radius, float(np.partition(self.distance, self.fewest)[self.fewest]))
-        return np.flatnonzero((self.distance <= radius) | self._unsettled())
+        return radius
 
     def _can_balance(self, index: Index) -> bool:
         """Whether these rows can make up Σβ = −h with the others where they are."""
@@ -243,6 +260,13 @@ class Proximal:
         held = problem.held + float(beta.sum() - beta[index].sum())
         lower, upper = problem.terms.lower[index].sum(), problem.terms.upper[index].sum()
         return bool(lower < -held < upper)
+
+
+def _strayed(newton: Newton, fitted: Array, problem: LinearProblem, limit: float) -> bool:
+    """Whether residuals have moved so far on average that no row can be held."""
+    moved = problem.y - fitted - newton.residual
+    moved -= newton.intercept
+    return float(np.abs(moved).mean()) > limit
 
 
 def _gap(problem: LinearProblem, newton: Newton) -> float:
