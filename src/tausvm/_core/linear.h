@@ -9,6 +9,15 @@
 
 #include "clones.h"
 
+static inline void fetch_early(const void *at)
+{
+#if defined(__GNUC__)
+    __builtin_prefetch(at, 0, 3);
+#else
+    (void)at;
+#endif
+}
+
 /* ---- dense rows ---- */
 
 #define DENSE_LANES 16

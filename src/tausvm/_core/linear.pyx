@@ -2,8 +2,9 @@
 """Loops of the linear solvers: products with rows of X, passes over the terms, sweeps.
 
 X is dense (C-contiguous) or CSR, in float32 or float64, CSR indices in 32 or 64 bits; sums are
-in float64. ``rows`` names the rows that take part, in order. Every function works on a range of
-them, [begin, end), so that a caller can stop or share out the work between calls.
+in float64. ``rows`` names the rows that take part, in order; empty, it names all. Every function
+works on a range of them, [begin, end), so that a caller can stop or share out the work between
+calls. A row of a CSR matrix has no column twice.
 
 The terms are a (5, n) table, which may have a column stride of 0: the same term for all.
 """
@@ -32,6 +33,7 @@ cdef extern from "linear.h" nogil:
     double term_conjugate(const Term*, double)
     double coordinate_step(const Term*, double, double, double, double, Met*, int*)
     int64_t random_below(uint64_t*, int64_t)
+    void fetch_early(const void*)
 
 ctypedef fused real:
     float
@@ -40,6 +42,13 @@ ctypedef fused real:
 ctypedef fused index:
     int32_t
     int64_t
+
+ctypedef fused place:  # where a row begins
+    int32_t
+    int64_t
+
+#: weights more than this, 4 MB, lie beyond the caches near the processor: a row's are fetched early
+cdef long MANY_WEIGHTS = 500_000
 
 
 # ---- one row ----
@@ -74,12 +83,44 @@ cdef inline double sparse_dot(const real* x, const index* at, long m, const doub
 
 
 cdef inline void sparse_add(const real* x, const index* at, long m, double step, double* w) noexcept nogil:
-    cdef long k
-    for k in range(m):
+    # columns differ, so that four may be read before one is written
+    cdef double a, b, c, e
+    cdef long k = 0
+    while k + 4 <= m:
+        a = w[at[k]] + step * <double>x[k]
+        b = w[at[k + 1]] + step * <double>x[k + 1]
+        c = w[at[k + 2]] + step * <double>x[k + 2]
+        e = w[at[k + 3]] + step * <double>x[k + 3]
+        w[at[k]] = a
+        w[at[k + 1]] = b
+        w[at[k + 2]] = c
+        w[at[k + 3]] = e
+        k += 4
+    while k < m:
         w[at[k]] += step * <double>x[k]
+        k += 1
 
 
-def has_duplicates(const index[::1] indices, const int64_t[::1] indptr, int64_t[::1] last):
+cdef inline double squared(const real* x, long m) noexcept nogil:
+    cdef double a = 0, b = 0, c = 0, e = 0
+    cdef long k = 0
+    while k + 4 <= m:
+        a += <double>x[k] * <double>x[k]
+        b += <double>x[k + 1] * <double>x[k + 1]
+        c += <double>x[k + 2] * <double>x[k + 2]
+        e += <double>x[k + 3] * <double>x[k + 3]
+        k += 4
+    while k < m:
+        a += <double>x[k] * <double>x[k]
+        k += 1
+    return (a + b) + (c + e)
+
+
+cdef inline int64_t row_at(const int64_t[::1] rows, long k) noexcept nogil:
+    return rows[k] if rows.shape[0] > 0 else k
+
+
+def has_duplicates(const index[::1] indices, const place[::1] indptr, int64_t[::1] last):
     """Whether a row names a column twice; ``last`` holds −1 for every column."""
     cdef int64_t i, k
     with nogil:
@@ -100,19 +141,19 @@ def dense_dots(const real[:, ::1] X, const int64_t[::1] rows, const double[::1] 
     cdef long k, d = X.shape[1]
     with nogil:
         for k in range(begin, end):
-            out[k] = dense_dot(&X[rows[k], 0], &w[0], d)
+            out[k] = dense_dot(&X[row_at(rows, k), 0], &w[0], d)
 
 
-def sparse_dots(const real[::1] data, const index[::1] indices, const int64_t[::1] indptr,
+def sparse_dots(const real[::1] data, const index[::1] indices, const place[::1] indptr,
                 const int64_t[::1] rows, const double[::1] w, double[::1] out, long begin, long end):
     """out[k] = x_rows[k] · w."""
     cdef long k
-    cdef int64_t first
+    cdef int64_t i, first
     with nogil:
         for k in range(begin, end):
-            first = indptr[rows[k]]
-            out[k] = sparse_dot(&data[0] + first, &indices[0] + first,
-                                indptr[rows[k] + 1] - first, &w[0])
+            i = row_at(rows, k)
+            first = indptr[i]
+            out[k] = sparse_dot(&data[0] + first, &indices[0] + first, indptr[i + 1] - first, &w[0])
 
 
 def dense_sum(const real[:, ::1] X, const int64_t[::1] rows, const double[::1] weight,
@@ -122,71 +163,69 @@ def dense_sum(const real[:, ::1] X, const int64_t[::1] rows, const double[::1] w
     with nogil:
         for k in range(begin, end):
             if weight[k] != 0:
-                dense_add(&X[rows[k], 0], weight[k], &out[0], d)
+                dense_add(&X[row_at(rows, k), 0], weight[k], &out[0], d)
 
 
-def sparse_sum(const real[::1] data, const index[::1] indices, const int64_t[::1] indptr,
+def sparse_sum(const real[::1] data, const index[::1] indices, const place[::1] indptr,
                const int64_t[::1] rows, const double[::1] weight, double[::1] out,
                long begin, long end):
     """out += Σ weight[k] x_rows[k]."""
     cdef long k
-    cdef int64_t first
+    cdef int64_t i, first
     with nogil:
         for k in range(begin, end):
             if weight[k] != 0:
-                first = indptr[rows[k]]
-                sparse_add(&data[0] + first, &indices[0] + first, indptr[rows[k] + 1] - first,
-                           weight[k], &out[0])
+                i = row_at(rows, k)
+                first = indptr[i]
+                sparse_add(&data[0] + first, &indices[0] + first, indptr[i + 1] - first, weight[k],
+                           &out[0])
 
 
 def dense_squares(const real[:, ::1] X, const int64_t[::1] rows, double[::1] out,
                   long begin, long end):
     """out[k] = ‖x_rows[k]‖²."""
-    cdef long k, j
-    cdef double total
+    cdef long k
     with nogil:
         for k in range(begin, end):
-            total = 0
-            for j in range(X.shape[1]):
-                total += <double>X[rows[k], j] * <double>X[rows[k], j]
-            out[k] = total
+            out[k] = squared(&X[row_at(rows, k), 0], X.shape[1])
 
 
-def sparse_squares(const real[::1] data, const index[::1] indices, const int64_t[::1] indptr,
+def sparse_squares(const real[::1] data, const index[::1] indices, const place[::1] indptr,
                    const int64_t[::1] rows, double[::1] out, long begin, long end):
     """out[k] = ‖x_rows[k]‖²."""
     cdef long k
-    cdef int64_t j
-    cdef double total
+    cdef int64_t i, first
     with nogil:
         for k in range(begin, end):
-            total = 0
-            for j in range(indptr[rows[k]], indptr[rows[k] + 1]):
-                total += <double>data[j] * <double>data[j]
-            out[k] = total
+            i = row_at(rows, k)
+            first = indptr[i]
+            out[k] = squared(&data[0] + first, indptr[i + 1] - first)
 
 
 def dense_column_squares(const real[:, ::1] X, const int64_t[::1] rows, const double[::1] weight,
                          double[::1] out, long begin, long end):
     """out[j] += Σ weight[k] x_rows[k],j²."""
     cdef long k, j
+    cdef int64_t i
     with nogil:
         for k in range(begin, end):
             if weight[k] != 0:
+                i = row_at(rows, k)
                 for j in range(X.shape[1]):
-                    out[j] += weight[k] * <double>X[rows[k], j] * <double>X[rows[k], j]
+                    out[j] += weight[k] * <double>X[i, j] * <double>X[i, j]
 
 
-def sparse_column_squares(const real[::1] data, const index[::1] indices, const int64_t[::1] indptr,
+def sparse_column_squares(const real[::1] data, const index[::1] indices, const place[::1] indptr,
                           const int64_t[::1] rows, const double[::1] weight, double[::1] out,
                           long begin, long end):
     """out[j] += Σ weight[k] x_rows[k],j²."""
     cdef long k
-    cdef int64_t j
+    cdef int64_t i, j
     with nogil:
         for k in range(begin, end):
             if weight[k] != 0:
-                for j in range(indptr[rows[k]], indptr[rows[k] + 1]):
+                i = row_at(rows, k)
+                for j in range(indptr[i], indptr[i + 1]):
                     out[indices[j]] += weight[k] * <double>data[j] * <double>data[j]
 
 
@@ -376,18 +415,19 @@ def leave_out(int32_t[::1] active, long count, const unsigned char[::1] settled)
 
 
 def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1] y,
-                const double[:, :] terms, const double[::1] squares, double column,
+                const double[:, :] terms, double[::1] squares, double column,
                 double[::1] beta, double[::1] w, double[::1] offset, const int32_t[::1] order,
                 long begin, long end, double threshold, unsigned char[::1] settled,
                 double[::1] met):
     """Steps 6.2 on order[begin:end]; those that shall leave are marked in ``settled``.
 
-    ``squares`` are the squared rows with column² added. ``offset`` holds (b, Σβ): predictions
-    are x·w + b with b = offset[0], which a step of β changes by column² times the step.
-    ``met`` gathers (Σ violation, largest, gap, number settled).
+    ``squares`` are the squared rows with column² added; a negative one is computed and put there.
+    ``offset`` holds (b, Σβ): predictions are x·w + b with b = offset[0], which a step of β changes
+    by column² times the step. ``met`` gathers (Σ violation, largest, gap, number settled).
     """
     cdef long s, i, d = X.shape[1]
     cdef double gradient, next_beta, step
+    cdef const real* x
     cdef int leaves
     cdef long n_settled = 0
     cdef Term t
@@ -396,7 +436,10 @@ def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1]
     with nogil:
         for s in range(begin, end):
             i = order[s]
-            gradient = dense_dot(&X[rows[i], 0], &w[0], d) + offset[0] - y[i]
+            x = &X[row_at(rows, i), 0]
+            gradient = dense_dot(x, &w[0], d) + offset[0] - y[i]
+            if squares[i] < 0:
+                squares[i] = squared(x, d) + column * column
             t = smoothed(terms, i, 0)
             next_beta = coordinate_step(&t, beta[i], gradient, squares[i], threshold, &seen, &leaves)
             if leaves:
@@ -406,33 +449,46 @@ def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1]
             step = next_beta - beta[i]
             if step != 0:
                 beta[i] = next_beta
-                dense_add(&X[rows[i], 0], step, &w[0], d)
+                dense_add(x, step, &w[0], d)
                 offset[0] += column * column * step
                 offset[1] += step
     met[0], met[1], met[2] = seen.total, seen.largest, seen.gap
     met[3] += n_settled
 
 
-def sparse_sweep(const real[::1] data, const index[::1] indices, const int64_t[::1] indptr,
+def sparse_sweep(const real[::1] data, const index[::1] indices, const place[::1] indptr,
                  const int64_t[::1] rows, const double[::1] y, const double[:, :] terms,
-                 const double[::1] squares, double column, double[::1] beta, double[::1] w,
+                 double[::1] squares, double column, double[::1] beta, double[::1] w,
                  double[::1] offset, const int32_t[::1] order, long begin, long end,
                  double threshold, unsigned char[::1] settled, double[::1] met):
     """As :func:`dense_sweep`."""
     cdef long s, i, m
-    cdef int64_t first
+    cdef int64_t row, first, k
     cdef double gradient, next_beta, step
-    cdef int leaves
+    cdef const real* x
+    cdef const index* at
+    cdef int leaves, early = w.shape[0] > MANY_WEIGHTS
     cdef long n_settled = 0
     cdef Term t
     cdef Met seen
     seen.total, seen.largest, seen.gap = met[0], met[1], met[2]
     with nogil:
         for s in range(begin, end):
+            if early and s + 1 < end:
+                row = row_at(rows, order[s + 1])
+                for k in range(indptr[row], indptr[row + 1]):
+                    fetch_early(&w[0] + indices[k])
+            if early and s + 2 < end:
+                row = row_at(rows, order[s + 2])
+                fetch_early(&data[0] + indptr[row])
+                fetch_early(&indices[0] + indptr[row])
             i = order[s]
-            first = indptr[rows[i]]
-            m = indptr[rows[i] + 1] - first
-            gradient = sparse_dot(&data[0] + first, &indices[0] + first, m, &w[0]) + offset[0] - y[i]
+            row = row_at(rows, i)
+            first = indptr[row]
+            x, at, m = &data[0] + first, &indices[0] + first, indptr[row + 1] - first
+            gradient = sparse_dot(x, at, m, &w[0]) + offset[0] - y[i]
+            if squares[i] < 0:
+                squares[i] = squared(x, m) + column * column
             t = smoothed(terms, i, 0)
             next_beta = coordinate_step(&t, beta[i], gradient, squares[i], threshold, &seen, &leaves)
             if leaves:
@@ -442,7 +498,7 @@ def sparse_sweep(const real[::1] data, const index[::1] indices, const int64_t[:
             step = next_beta - beta[i]
             if step != 0:
                 beta[i] = next_beta
-                sparse_add(&data[0] + first, &indices[0] + first, m, step, &w[0])
+                sparse_add(x, at, m, step, &w[0])
                 offset[0] += column * column * step
                 offset[1] += step
     met[0], met[1], met[2] = seen.total, seen.largest, seen.gap

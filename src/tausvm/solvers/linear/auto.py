@@ -22,6 +22,8 @@ PASSES = 40
 MOST_PASSES = 200
 #: losses with corners, which take more Newton steps
 MOST_PASSES_CORNERS = 500
+#: and whose Newton systems, of the order of the free rows, are then no larger than this
+MOST_FREE = 20_000
 
 
 def solve_auto(
@@ -31,13 +33,15 @@ def solve_auto(
     if problem.d <= DIRECT:
         return _solve_newton(problem, options, start)
     monitor = PaceMonitor(problem, options, "dual_cd")
-    point, _ = descend(problem, options, monitor, None if start is None else start.beta)
+    # rows are free at corners, of which there are no more than w has dimensions
+    monitor.judging = not problem.bounded or min(problem.n, problem.d) <= MOST_FREE
+    point, fitted = descend(problem, options, monitor, None if start is None else start.beta)
     if monitor.slow:
         monitor.slow, monitor.solver = False, "dual_cd, newton"
         monitor.judging = False
         finish = maximise if problem.bounded else minimise
-        point = finish(problem, monitor, point)
-    return monitor.result(point)
+        return monitor.result(finish(problem, monitor, point))
+    return monitor.result(point, fitted)
 
 
 def _solve_newton(

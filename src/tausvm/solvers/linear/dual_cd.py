@@ -25,6 +25,8 @@ Index = NDArray[np.int64]
 #: whole passes' worth of steps from one gap check to the next at most, and as a share of all
 CHECK_EVERY = 8.0
 CHECK_SHARE = 0.25
+#: all rows come back where less than this share of the gap was seen among those that take part
+HELD = 0.5
 #: entries of rows that are neighbours in memory and in the random order; data of fewer than
 #: CACHED entries have a wholly random one, which converges in fewer passes
 BLOCK_ENTRIES = 256
@@ -45,8 +47,8 @@ def solve_dual_cd(
         A feasible β to start from.
     """
     monitor = Monitor(problem, options, "dual_cd")
-    point, _ = descend(problem, options, monitor, None if start is None else start.beta)
-    return monitor.result(point)
+    point, fitted = descend(problem, options, monitor, None if start is None else start.beta)
+    return monitor.result(point, fitted)
 
 
 def descend(
@@ -57,14 +59,18 @@ def descend(
     point, fitted = sweeps.point()
     if monitor.check(*sweeps.objectives(point, fitted)):
         return point, fitted
-    done, unchecked, caution = 0.0, 0.0, 1.5
+    done, unchecked, caution, scale, before = 0.0, 0.0, 1.2, 0.0, np.inf
     while True:
         work = sweeps.count / problem.n
         met = sweeps.run(monitor)
         monitor.n_iter += 1
         done, unchecked = done + work, unchecked + work
-        scale = abs(sweeps.dual_value())
-        solved = met.gap <= caution * options.tol * scale
+        # a pass leaves less than it came across, by what it came across less than the last
+        left = met.gap * (min(met.gap / before, 1.0) if 0 < before < np.inf else 1.0)
+        before = met.gap
+        if left <= 2.0 * caution * options.tol * scale or scale == 0:
+            scale = abs(sweeps.dual_value())  # it grows from pass to pass
+        solved = left <= caution * options.tol * scale
         ruled = (
             options.violation_tol is not None
             and met.total <= options.violation_tol * sweeps.first_total
@@ -82,9 +88,11 @@ def descend(
             monitor.status = Status.SOLVED
             return point, fitted
         if solved or ruled:
-            # what the pass came across was this much less than the gap
-            caution = min(caution, met.gap / (monitor.gap * scale)) if scale > 0 else caution
-            sweeps.restore()
+            # what the pass seemed to leave was this much less than the gap
+            share = left / (monitor.gap * scale) if scale > 0 else 0.0
+            caution = min(caution, share) if share > 0 else caution
+            if ruled or share < HELD:
+                sweeps.restore()
 
 
 class Met:
@@ -105,14 +113,13 @@ class Sweeps:
             self.coef = np.zeros(problem.d) if problem.pull is None else problem.pull.copy()
         else:
             self.coef = problem.weights(self.beta)
-        squares = problem.squares
         self.column = problem.column
         if problem.offset:
-            self.column = float(np.sqrt(max(squares.mean(), 1e-300)))
-        if self.column > 0:
-            squares += self.column**2
-            problem.forget_squares()
-        self.curvature = squares
+            self.curvature = problem.rows.squares()
+            self.column = float(np.sqrt(max(self.curvature.mean(), 1e-300)))
+            self.curvature += self.column**2
+        else:  # the first pass computes them
+            self.curvature = np.full(problem.n, -1.0)
         total = float(self.beta.sum()) + problem.held
         self.offset = np.array([self.column**2 * total, total])
         if problem.offset:
@@ -152,8 +159,7 @@ class Sweeps:
         kind = core.sparse_sweep if problem.rows.sparse else core.dense_sweep
         for begin in range(0, self.count, step):
             kind(
-                *problem.rows._matrix,
-                problem.rows.chosen,
+                *problem.rows.arguments,
                 problem.y,
                 problem.terms.numbers,
                 self.curvature,

@@ -13,7 +13,7 @@ penalised like the other weights.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -76,7 +76,6 @@ class LinearProblem:
     column: float = 0.0
     pull: Array | None = None
     held: float = 0.0
-    _squares: Array | None = field(default=None, repr=False)
 
     @property
     def n(self) -> int:
@@ -85,17 +84,6 @@ class LinearProblem:
     @property
     def d(self) -> int:
         return self.rows.n_features
-
-    @property
-    def squares(self) -> Array:
-        """‖xᵢ‖², computed once."""
-        if self._squares is None:
-            self._squares = self.rows.squares()
-        return self._squares
-
-    def forget_squares(self) -> None:
-        """Let go of them; who holds the array may change it."""
-        self._squares = None
 
     @cached_property
     def bounded(self) -> bool:
@@ -116,7 +104,6 @@ class LinearProblem:
             column=self.column,
             pull=coef - rows.sum(inside),
             held=self.held + total,
-            _squares=None if self._squares is None else self._squares[index],
         )
 
     def sample(self, index: Index, factor: float) -> LinearProblem:
@@ -186,13 +173,26 @@ class LinearProblem:
             return np.clip(beta, lower, upper)
         return project_onto_sum(beta, lower, upper, -self.held)
 
-    def certificate(self, beta: Array, coef: Array, intercept: float) -> Certificate:
-        """Both objectives from the data: the primal at (w, b), the dual at β."""
-        fitted = self.rows.dot(coef)
+    def certificate(
+        self,
+        beta: Array,
+        coef: Array,
+        intercept: float,
+        fitted: Array | None = None,
+        pulled: Array | None = None,
+    ) -> Certificate:
+        """Both objectives from the data: the primal at (w, b), the dual at β.
+
+        Xw and p + Σ βᵢxᵢ are computed where they are not given.
+        """
+        if fitted is None:
+            fitted = self.rows.dot(coef)
+        if pulled is None:
+            pulled = self.weights(beta)
         up, down = core.one_sided(self.terms.numbers, beta, self.y, fitted, intercept)
         return Certificate(
             primal=self.primal_value(coef, intercept, fitted),
-            dual=self.dual_value(beta, self.weights(beta)),
+            dual=self.dual_value(beta, pulled),
             violation=max(float(up - down if self.offset else max(up, -down)), 0.0),
             fitted=fitted,
         )

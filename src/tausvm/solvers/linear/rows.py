@@ -29,6 +29,9 @@ PARTS = 4
 BLOCK = 1_000_000
 
 
+ALL = np.empty(0, dtype=np.int64)
+
+
 @cache
 def cpu_count() -> int:
     """The processors this process may use; looking them up takes a tenth of a millisecond."""
@@ -51,23 +54,24 @@ class Rows:
         self.sparse = bool(sp.issparse(X))
         #: one object for X and all its parts, once it is asked for
         self._inner: list[InnerProducts] = []
-        self.chosen = np.arange(X.shape[0], dtype=np.int64) if chosen is None else chosen
-        if self.sparse:
-            self._matrix: tuple[Any, ...] = (
-                X.data,
-                X.indices,
-                X.indptr.astype(np.int64, copy=False),
-            )
-            indptr = self._matrix[2]
-            whole = len(self.chosen) == X.shape[0]
-            length = X.nnz if whole else (indptr[self.chosen + 1] - indptr[self.chosen]).sum()
-            self.entries = int(length)
+        self.chosen = chosen
+        self._matrix: tuple[Any, ...] = (X.data, X.indices, X.indptr) if self.sparse else (X,)
+        #: what the core takes: the matrix, and the rows, none for all
+        self.arguments = (*self._matrix, ALL if chosen is None else chosen)
+        if not self.sparse:
+            self.entries = len(self) * X.shape[1]
+        elif chosen is None:
+            self.entries = int(X.indptr[-1])
         else:
-            self._matrix = (X,)
-            self.entries = len(self.chosen) * X.shape[1]
+            lengths = X.indptr[chosen + 1] - X.indptr[chosen]
+            self.entries = int(lengths.sum(dtype=np.int64))
 
     def __len__(self) -> int:
-        return len(self.chosen)
+        return int(self.X.shape[0]) if self.chosen is None else len(self.chosen)
+
+    def _of(self, index: Index) -> Index:
+        """The numbers in X of some of these rows."""
+        return index if self.chosen is None else self.chosen[index]
 
     @property
     def n_features(self) -> int:
@@ -75,7 +79,7 @@ class Rows:
 
     def take(self, index: Index) -> Rows:
         """Some of these rows."""
-        part = Rows(self.X, self.chosen[index])
+        part = Rows(self.X, self._of(index))
         part._inner = self._inner
         return part
 
@@ -83,7 +87,7 @@ class Rows:
         """The matrix of inner products of a few rows; they are kept, for all parts of X."""
         if not self._inner:
             self._inner.append(InnerProducts(self.X))
-        return self._inner[0].of(self.chosen[index])
+        return self._inner[0].of(self._of(index))
 
     def batch(self) -> int:
         """How many rows make a short call of the core."""
@@ -93,7 +97,7 @@ class Rows:
         """x·w for every row."""
         out = np.empty(len(self))
         kind = core.sparse_dots if self.sparse else core.dense_dots
-        self._share(lambda begin, end, _: kind(*self._matrix, self.chosen, w, out, begin, end))
+        self._share(lambda begin, end, _: kind(*self.arguments, w, out, begin, end))
         return out
 
     def sum(self, weight: Array) -> Array:
@@ -110,7 +114,7 @@ class Rows:
         """‖x‖² for every row."""
         out = np.empty(len(self))
         kind = core.sparse_squares if self.sparse else core.dense_squares
-        self._share(lambda begin, end, _: kind(*self._matrix, self.chosen, out, begin, end))
+        self._share(lambda begin, end, _: kind(*self.arguments, out, begin, end))
         return out
 
     def outer(self, weight: Array) -> Array:
@@ -124,7 +128,7 @@ class Rows:
             total = np.zeros((d, d))
             for start in starts:
                 some = index[start : start + step]
-                block = self.X[self.chosen[some]]
+                block = self.X[self._of(some)]
                 sign = weight[some]
                 if self.sparse:
                     total += (block.T @ block.multiply(sign[:, None])).toarray()
@@ -148,7 +152,7 @@ class Rows:
         parts = int(min(self._parts(), max(1, self.entries // (32 * self.n_features))))
         outputs = [np.zeros(self.n_features) for _ in range(parts)]
         self._share(
-            lambda begin, end, k: kind(*self._matrix, self.chosen, weight, outputs[k], begin, end),
+            lambda begin, end, k: kind(*self.arguments, weight, outputs[k], begin, end),
             parts,
         )
         for other in outputs[1:]:
