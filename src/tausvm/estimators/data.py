@@ -35,7 +35,7 @@ class TrainingSet:
     y : array (n,)
     weight : array (n,)
         Positive.
-    rows : int64 array (n,)
+    rows : array (n,) of integers
         Where these rows stand in the X that was given.
     n_given : int
         How many rows that had.

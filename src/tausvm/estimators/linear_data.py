@@ -34,7 +34,11 @@ def linear_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> T
         weight = np.broadcast_to(1.0, n_given)
     else:
         weight = check_weights(sample_weight, n_given)
-    rows = np.flatnonzero(weight > 0)
+    rows: Any
+    if sample_weight is None:  # in 32 bits, which is as much less again
+        rows = np.arange(n_given, dtype=np.int32)
+    else:
+        rows = np.flatnonzero(weight > 0)
     if len(rows) < 2:
         raise ValueError(
             "sample_weight must be positive for 2 samples at least, got 1 sample of "

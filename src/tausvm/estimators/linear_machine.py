@@ -122,8 +122,7 @@ class LinearMachine(RegressorMixin, BaseEstimator):
         self, data: TrainingSet, losses: Sequence[Loss], options: SolverOptions
     ) -> list[LinearResult]:
         started = time.perf_counter()
-        whole = len(data) == data.n_given  # then data.rows are all rows in order
-        rows = Rows(data.X, data.rows if whole else None)
+        rows = Rows(data.X)
         results: dict[int, LinearResult] = {}
         last: LinearResult | None = None
         with progress_log(bool(self.verbose)) as callback:

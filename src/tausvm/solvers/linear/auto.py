@@ -35,13 +35,13 @@ def solve_auto(
     monitor = PaceMonitor(problem, options, "dual_cd")
     # rows are free at corners, of which there are no more than w has dimensions
     monitor.judging = not problem.bounded or min(problem.n, problem.d) <= MOST_FREE
-    point, fitted = descend(problem, options, monitor, None if start is None else start.beta)
+    found = descend(problem, options, monitor, None if start is None else start.beta)
     if monitor.slow:
         monitor.slow, monitor.solver = False, "dual_cd, newton"
         monitor.judging = False
         finish = maximise if problem.bounded else minimise
-        return monitor.result(finish(problem, monitor, point))
-    return monitor.result(point, fitted)
+        return monitor.result(finish(problem, monitor, found[0]))
+    return monitor.result(*found)
 
 
 def _solve_newton(

@@ -10,6 +10,8 @@ beside X, and after every pass the multiplier, b, moves on by s²Σβ.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,9 +26,15 @@ Index = NDArray[np.int64]
 
 #: whole passes' worth of steps from one gap check to the next at most, and as a share of all
 CHECK_EVERY = 8.0
-CHECK_SHARE = 0.25
+CHECK_SHARE = 0.15
 #: all rows come back where less than this share of the gap was seen among those that take part
 HELD = 0.5
+#: corners make the primal at w jump from pass to pass. From so many passes on a mean of w is
+#: tried too, in which the k-th pass counts like k to the power of LATENESS
+FIRST_MEAN = 8.0
+LATENESS = 8
+#: numbers beyond the others, an entry of X, that a mean with a free offset may take
+SPARE = 0.05
 #: entries of rows that are neighbours in memory and in the random order; data of fewer than
 #: CACHED entries have a wholly random one, which converges in fewer passes
 BLOCK_ENTRIES = 256
@@ -47,18 +55,19 @@ def solve_dual_cd(
         A feasible β to start from.
     """
     monitor = Monitor(problem, options, "dual_cd")
-    point, fitted = descend(problem, options, monitor, None if start is None else start.beta)
-    return monitor.result(point, fitted)
+    return monitor.result(
+        *descend(problem, options, monitor, None if start is None else start.beta)
+    )
 
 
 def descend(
     problem: LinearProblem, options: SolverOptions, monitor: Monitor, start: Array | None
-) -> tuple[Point, Array]:
-    """Algorithm 4 until the monitor says stop; the last point checked and its Xw."""
+) -> tuple[Point, Array, Array]:
+    """Algorithm 4 until the monitor says stop; the last point checked, Xw and p + Σ βᵢxᵢ."""
     sweeps = Sweeps(problem, options, start)
-    point, fitted = sweeps.point()
-    if monitor.check(*sweeps.objectives(point, fitted)):
-        return point, fitted
+    found = sweeps.look()
+    if monitor.check(*found.objectives):
+        return found.all
     done, unchecked, caution, scale, before = 0.0, 0.0, 1.2, 0.0, np.inf
     while True:
         work = sweeps.count / problem.n
@@ -79,14 +88,15 @@ def descend(
         if not (solved or ruled or due or monitor.limited()):
             continue
         whole = sweeps.whole
-        point, fitted = sweeps.point()
-        stop = monitor.check(*sweeps.objectives(point, fitted))
+        del found  # it has the size of what comes in its place
+        found = sweeps.look()
+        stop = monitor.check(*found.objectives)
         unchecked = 0.0
         if stop:
-            return point, fitted
+            return found.all
         if ruled and whole:
             monitor.status = Status.SOLVED
-            return point, fitted
+            return found.all
         if solved or ruled:
             # what the pass seemed to leave was this much less than the gap
             share = left / (monitor.gap * scale) if scale > 0 else 0.0
@@ -135,6 +145,9 @@ class Sweeps:
         self.settled = np.empty(problem.n, dtype=np.uint8)
         self.count = -1
         self.first_total = np.nan
+        #: the mean of w over the passes, the late ones the more, once they are many
+        self.mean: Array | None = None
+        self.work = self.averaged = 0.0
         self.restore()
 
     @property
@@ -176,6 +189,7 @@ class Sweeps:
             )
         if problem.offset:  # the multiplier's step
             self.offset[0] += self.column**2 * self.offset[1]
+        self._average()
         if np.isnan(self.first_total):
             self.first_total = met[0]
         if met[3] > 0:
@@ -183,26 +197,73 @@ class Sweeps:
         self.threshold = met[1] if self.shrinking and met[1] > 0 else np.inf
         return Met(*met[:3])
 
+    def _average(self) -> None:
+        """Take the running w into the mean, once a whole pass's worth of steps."""
+        self.work += self.count / self.problem.n
+        if not self.problem.bounded or self.work < max(FIRST_MEAN, self.averaged + 1.0):
+            return
+        if self.mean is None:
+            if self.problem.offset and not _spares(self.problem):
+                self.averaged = np.inf
+                return
+            self.mean, self.n_averaged = np.zeros(self.problem.d), 0
+        self.averaged = self.work
+        self.n_averaged += 1
+        share = (LATENESS + 1) / (self.n_averaged + LATENESS)
+        self.mean *= 1.0 - share
+        self.mean += share * self.coef
+
     def dual_value(self) -> float:
         """The dual at the running β and w."""
         return self.problem.dual_value(self.beta, self.coef)
 
-    def point(self) -> tuple[Point, Array]:
-        """A feasible point near the running one, or itself, and its Xw."""
+    def look(self) -> Found:
+        """A feasible point near the running one, or itself; the mean of w where that is better."""
         problem = self.problem
-        if not problem.offset:
-            moved = problem.pull is not None or self.beta.any()
-            fitted = problem.rows.dot(self.coef) if moved else np.zeros(problem.n)
-            return Point(self.beta, self.coef, problem.constant(self.beta)), fitted
-        beta = balanced(problem, self.beta)
-        coef = problem.rows.sum(beta - self.beta)
-        coef += self.coef
-        fitted = problem.rows.dot(coef)
-        return Point(beta, coef, problem.best_intercept(fitted)), fitted
+        beta, coef, intercept = self.beta, self.coef, 0.0
+        if problem.offset:
+            beta = balanced(problem, self.beta)
+            coef = problem.rows.sum(beta - self.beta)
+            coef += self.coef
+        else:
+            intercept = problem.constant(beta)
+        pulled, dual = coef, problem.dual_value(beta, coef)
+        moved = problem.pull is not None or beta.any()
+        fitted = problem.rows.dot(coef) if moved else np.zeros(problem.n)
+        if problem.offset:
+            intercept = problem.best_intercept(fitted)
+        primal = problem.primal_value(coef, intercept, fitted)
+        if self.mean is not None:
+            other = problem.rows.dot(self.mean)
+            level = problem.best_intercept(other) if problem.offset else intercept
+            value = problem.primal_value(self.mean, level, other)
+            if value < primal:
+                coef, intercept, fitted, primal = self.mean.copy(), level, other, value
+        return Found(Point(beta, coef, intercept), fitted, pulled, primal, dual)
 
-    def objectives(self, point: Point, fitted: Array) -> tuple[float, float]:
-        primal = self.problem.primal_value(point.coef, point.intercept, fitted)
-        return primal, self.problem.dual_value(point.beta, point.coef)
+
+@dataclass
+class Found:
+    """A point with its Xw, its p + Σ βᵢxᵢ and both objectives."""
+
+    point: Point
+    fitted: Array
+    pulled: Array
+    primal: float
+    dual: float
+
+    @property
+    def objectives(self) -> tuple[float, float]:
+        return self.primal, self.dual
+
+    @property
+    def all(self) -> tuple[Point, Array, Array]:
+        return self.point, self.fitted, self.pulled
+
+
+def _spares(problem: LinearProblem) -> bool:
+    """Whether a vector of n and one of d are little beside X."""
+    return 2 * (problem.n + problem.d) <= SPARE * problem.rows.entries
 
 
 def balanced(problem: LinearProblem, beta: Array) -> Array:

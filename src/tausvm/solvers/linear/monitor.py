@@ -88,17 +88,18 @@ class Monitor:
             return True
         return False
 
-    def result(self, point: Point, fitted: Array | None = None) -> LinearResult:
+    def result(
+        self, point: Point, fitted: Array | None = None, pulled: Array | None = None
+    ) -> LinearResult:
         """The result with its certificate, recomputed from the data.
 
-        Coordinate descent gives the Xw of its last check, and its w is p + Σ βᵢxᵢ up to the
-        rounding of as many additions as there were steps: where that is nothing beside the
-        tolerance, it is taken for it.
+        Coordinate descent gives the Xw of its last check, and p + Σ βᵢxᵢ up to the rounding of
+        as many additions as there were steps: where that is nothing beside the tolerance, it is
+        taken.
         """
         problem = self.problem
-        pulled = None
-        if fitted is not None and EPS * problem.n * self.n_iter <= NOTHING * self.options.tol:
-            pulled = point.coef
+        if EPS * problem.n * self.n_iter > NOTHING * self.options.tol:
+            pulled = None
         certificate = problem.certificate(point.beta, point.coef, point.intercept, fitted, pulled)
         if problem.offset:  # the best b for this w, the middle where an interval is
             point.intercept = problem.best_intercept(certificate.fitted)
