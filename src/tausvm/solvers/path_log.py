@@ -153,6 +153,8 @@ def joined(box: MovingBox, lowest: Signs, down: Chain, up: Chain, start: Signs) 
     start : int8 array (n,)
         The sets where both began.
     """
+    if len(down.tau) == 1:
+        return TauPath(box, lowest, up)
     size = np.diff(down.begin)
     # values of a record stay in their order; the records are taken from the last to the first
     pieces = np.repeat(down.begin[:-1][::-1] - np.r_[0, np.cumsum(size[::-1])[:-1]], size[::-1])

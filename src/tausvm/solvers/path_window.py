@@ -15,7 +15,6 @@ sign, the walk is cut before that kink and goes on with a window that holds the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +28,10 @@ Signs = NDArray[np.int8]
 
 #: up to this many points, all are in the window
 WHOLE = 1000
+#: a window that would have this share of the points has all
+MOST_OF = 0.7
 #: points in a window: so many, and so many for every free point
 WINDOW, WINDOW_PER_FREE = 400, 1.5
-#: kinks between two at which the residuals of points near the margin are computed
-SEGMENT = 64
 #: bytes of residuals checked at a time
 CHECK_BYTES = 64 << 20
 
@@ -70,7 +69,7 @@ class Windows:
         """Another walk begins: the window in use says nothing about it."""
         self._forced = np.empty(0, dtype=np.intp)
         self.trend = None
-        if self._window is not None and not self._window.whole:
+        if not self.whole:
             self._window = None
 
     def matrix(self, points: Index) -> Array:
@@ -95,13 +94,12 @@ class Windows:
     def next(self, free: Index, residual: Array) -> Window:
         """A window for the next batch: the free points, and those with the earliest arrivals if
         rates vary about those of late."""
-        if self._window is not None and self._window.whole:
+        if self._window is not None and self.whole:
             return self._window
-        n = len(residual)
+        n, old = len(residual), self._window
         count = int(WINDOW + WINDOW_PER_FREE * len(free)) + len(self._forced)
-        if self.whole or 2 * count > n:
-            index = np.arange(n)
-        else:
+        chosen = np.ones(n, dtype=bool)
+        if not self.whole and count < MOST_OF * n:
             assert self.trend is not None
             rate = self.trend
             towards = np.maximum(-np.sign(residual) * rate, 0.0)
@@ -109,30 +107,30 @@ class Windows:
             usual = np.median(np.abs(rate) / root) or 1.0
             arrival = np.abs(residual) / (towards + usual * root)
             arrival[free] = arrival[self._forced] = -1.0
-            others = np.sort(np.argpartition(arrival, count)[:count])
-            index = np.r_[free, others[self._outside(free)[others]]]
+            chosen[np.argpartition(arrival, count)[count:]] = False
+        chosen[free] = False
+        known = chosen & (old.place >= 0) if old is not None else ~chosen & chosen
+        # free points first, and those whose kernel values are not known yet last
+        index = np.r_[free, np.flatnonzero(known), np.flatnonzero(chosen & ~known)]
         place = np.full(n, -1)
         place[index] = np.arange(len(index))
         self._window = Window(index, self._matrix_of(index), place, len(index) == n)
         return self._window
 
-    def _outside(self, points: Index) -> NDArray[np.bool_]:
-        outside = np.ones(len(self.root), dtype=bool)
-        outside[points] = False
-        return outside
-
     def _matrix_of(self, index: Index) -> Array:
         """The kernel matrix of a new window; what the one before has of it is taken from there."""
         old = self._window
-        if old is None:
+        before = np.full(len(index), -1) if old is None else old.place[index]
+        if old is None or (before[np.argmin(before) :] >= 0).any():
             return self.products.block(index, index) + self.shift
-        before = old.place[index]
-        new, known = np.flatnonzero(before < 0), np.flatnonzero(before >= 0)
+        kept = before[before >= 0]
+        known = slice(0, len(kept))
         K = np.empty((len(index), len(index)))
-        K[np.ix_(known, known)] = old.K[np.ix_(before[known], before[known])]
-        if len(new):
-            K[new] = self.products.block(index[new], index) + self.shift
-            K[:, new] = K[new].T
+        K[known, known] = old.K.take(kept, axis=0).take(kept, axis=1)
+        if len(kept) < len(index):
+            rows = self.products.block(index[len(kept) :], index) + self.shift
+            K[len(kept) :] = rows
+            K[:, len(kept) :] = rows.T
         return K
 
     def valid_kinks(self, core: PathCore, window: Window, start: Ends, end: Ends) -> int:
@@ -148,39 +146,48 @@ class Windows:
         nearest = np.minimum(side * start.residual, side * end.residual)
         size, shift = core.bend(0, kinks)
         near = np.flatnonzero((nearest < self.root * size + shift) & (side != 0))
-        wrong: Index = np.empty(0, np.intp)
-        if len(near):
-            residuals = _Residuals(self.products, core, window, start, end)
-            near = self._come_near(near, residuals, side)
-        if len(near):
-            paths = residuals.at(near, np.arange(1, kinks + 1)) * side[near, None]
-            wrong = np.flatnonzero(paths.min(axis=0) < -1e-13 * np.abs(start.residual).max())
-        first = int(wrong[0]) if len(wrong) else kinks
+        residuals = _Residuals(self.products, core, window, start, end)
+        first, missed = self._first_crossing(near, residuals, side)
         if first > 0:  # what was missed before is behind
             self._forced = np.empty(0, dtype=np.intp)
-        if len(wrong):
-            missed = near[paths[:, first] < 0]
-            self._forced = np.union1d(self._forced, missed)
+        self._forced = np.union1d(self._forced, missed)
         return first
 
-    def _come_near(self, near: Index, residuals: _Residuals, side: Array) -> Index:
-        """Those of some points that come near the margin between kinks at which they are known:
-        each piece between two such kinks is halved while there are some."""
-        core = residuals.core
-        stops = np.array([0, core.n_kinks])
-        ends = residuals.start.residual, residuals.end.residual
-        values = np.column_stack([end[near] * side[near] for end in ends])
-        while len(near) and np.diff(stops).max() > SEGMENT:
-            middle = (stops[:-1] + stops[1:]) // 2
-            both = np.r_[stops, middle]
-            values = np.column_stack([values, residuals.at(near, middle) * side[near, None]])
-            stops, order = np.unique(both, return_index=True)
-            values = values[:, order]
-            least = np.minimum(values[:, 1:], values[:, :-1])
-            sizes, shifts = np.array([core.bend(a, b) for a, b in pairwise(stops)]).T
-            kept = (least < self.root[near, None] * sizes + shifts).any(axis=1)
-            near, values = near[kept], values[kept]
-        return near
+    def _first_crossing(self, near: Index, residuals: _Residuals, side: Array) -> tuple[int, Index]:
+        """How many kinks there are before the first of some points crosses the margin, and the
+        points that do so then.
+
+        Residuals are computed at both ends of a stretch of kinks, in its middle, in the middle
+        of both halves and so on: in stretches where a point may come near the margin, for the
+        points that may, and not beyond a kink at which one has crossed.
+        """
+        core, root = residuals.core, self.root
+        beyond = -1e-13 * np.abs(residuals.start.residual).max()
+        left, right = np.array([0]), np.array([core.n_kinks])
+        at_left = residuals.start.residual[near, None] * side[near, None]
+        at_right = residuals.end.residual[near, None] * side[near, None]
+        first, missed = core.n_kinks + 1, near[:0]
+        stops, values = right, at_right
+        while True:
+            crossed = values < beyond
+            before = crossed.any(axis=0) & (stops < first)
+            if before.any():
+                column = before.argmax()
+                first, missed = int(stops[column]), near[crossed[:, column]]
+            ahead = (left < first) & (right - left > 1)
+            left, right = left[ahead], right[ahead]
+            if len(left) == 0:
+                return min(first - 1, core.n_kinks), missed
+            at_left, at_right = at_left[:, ahead], at_right[:, ahead]
+            sizes, shifts = np.array([core.bend(a, b) for a, b in zip(left, right, strict=True)]).T
+            may = np.minimum(at_left, at_right) < root[near, None] * sizes + shifts
+            points, ahead = may.any(axis=1), may.any(axis=0)
+            near, left, right = near[points], left[ahead], right[ahead]
+            at_left, at_right = at_left[points][:, ahead], at_right[points][:, ahead]
+            stops = (left + right) // 2
+            values = residuals.at(near, stops) * side[near, None]
+            left, right = np.r_[left, stops], np.r_[stops, right]
+            at_left, at_right = np.hstack([at_left, values]), np.hstack([values, at_right])
 
 
 @dataclass
