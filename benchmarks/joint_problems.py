@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from tausvm.kernels import SeparableGram, level_kernel
 from tausvm.losses import GroupTerms, Pinball
@@ -18,6 +19,8 @@ GAMMA = 0.5
 #: the paper's 1/(λn)
 C = 100.0
 EPSILONS = (0.1, 1.0, 5.0)
+#: points of a curve without progress before it ends: a gap of 1 lasts for many passes at first
+PATIENCE = 25
 
 
 def sine(n: int, seed: int = 0) -> tuple[Array, Array]:
@@ -39,7 +42,8 @@ def five_features(n: int, seed: int = 0) -> tuple[Array, Array]:
 
 def build(x: Array, y: Array, epsilon: float, taus: Array = TAUS) -> JointProblem:
     """The joint quantile problem with offsets."""
-    K = np.exp(-GAMMA * np.square(np.subtract.outer(x, x)))
+    X = np.asarray(x).reshape(len(y), -1)
+    K = np.exp(-GAMMA * cdist(X, X, "sqeuclidean"))
     targets = np.ascontiguousarray(np.repeat(y[:, None], len(taus), axis=1))
     cost = np.full(len(y), C)
     terms = GroupTerms.build([Pinball(t) for t in taus], targets, cost, epsilon)

@@ -31,6 +31,9 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=10.0, help="seconds for primal_dual_cd")
     parser.add_argument("--largest-coneqp", type=int, default=500, help="largest n for CVXOPT")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument(
+        "--full-rank", action="store_true", help="data of five features, whose K has full rank"
+    )
     parser.add_argument("--large", action="store_true", help="whole fits of 9 levels, 5 features")
     options = parser.parse_args()
     if options.large:
@@ -45,7 +48,7 @@ def main() -> None:
 
 
 def compare(n: int, epsilon: float, options: argparse.Namespace) -> None:
-    problem = build(*sine(n), epsilon)
+    problem = build(*(five_features if options.full_rank else sine)(n), epsilon)
     limited = JointOptions(tol=options.tol, time_limit=options.limit)
     sides = {
         "auto": lambda: ours(problem, "auto", JointOptions(tol=options.tol)),

@@ -3,9 +3,10 @@
 
 import benchmark_utils  # noqa: F401  (makes `benchmarks` importable)
 from benchopt import BaseSolver
+from benchopt.stopping_criterion import SufficientProgressCriterion
 from threadpoolctl import threadpool_limits
 
-from benchmarks.joint_problems import coneqp
+from benchmarks.joint_problems import PATIENCE, coneqp
 
 #: beyond this many unknowns its dense matrices take minutes and gigabytes
 LARGEST = 2000
@@ -16,7 +17,7 @@ class Solver(BaseSolver):
 
     name = "CVXOPT"
     requirements = ["cvxopt"]
-    sampling_strategy = "iteration"
+    stopping_criterion = SufficientProgressCriterion(patience=PATIENCE, strategy="iteration")
 
     def skip(self, problem):
         n, p = problem.shape

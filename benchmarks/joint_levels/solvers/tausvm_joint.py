@@ -3,8 +3,10 @@
 
 import benchmark_utils  # noqa: F401  (makes `benchmarks` importable)
 from benchopt import BaseSolver
+from benchopt.stopping_criterion import SufficientProgressCriterion
 from threadpoolctl import threadpool_limits
 
+from benchmarks.joint_problems import PATIENCE
 from tausvm.solvers.joint import JointOptions, solve_joint
 
 VARIANTS = {
@@ -18,7 +20,7 @@ class Solver(BaseSolver):
     """Stopped after a number of Newton steps, or of passes."""
 
     name = "tausvm"
-    sampling_strategy = "iteration"
+    stopping_criterion = SufficientProgressCriterion(patience=PATIENCE, strategy="iteration")
     parameters = {"variant": list(VARIANTS)}
 
     def set_objective(self, problem):
