@@ -9,8 +9,10 @@ many of the training rows as well, and the ratio is of those two times; the outp
 from __future__ import annotations
 
 import argparse
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,12 +60,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The command."""
     args = parser().parse_args(arguments)
     ratios: dict[str, list[float]] = {kind: [] for kind in args.losses}
+    records = Records(args.out)
+    warm_up(args)
     with threadpool_limits(1):
         for name in args.sets:
             for split in range(args.splits):
                 parts = split_data(name, args.max_rows, split)
                 for kind in args.losses:
-                    ratios[kind].append(compare(name, kind, parts, args))
+                    ratios[kind].append(compare(name, kind, split, parts, records, args))
                 if args.grid_search:
                     compare_grid_search(parts, args)
     for kind, values in ratios.items():
@@ -95,6 +99,9 @@ def parser() -> argparse.ArgumentParser:
     parse.add_argument("--adaptive", action="store_true", help="its adaptive grid as well")
     parse.add_argument("--no-offset", action="store_true", help="ours without offset too")
     parse.add_argument("--liquid-rows", type=int, default=None, help="most rows for liquidSVM")
+    parse.add_argument(
+        "--out", type=Path, default=None, help="JSON lines; rows that it has are not run again"
+    )
     parse.add_argument("--grid-search", action="store_true", help="GridSearchCV as well")
     return parse
 
@@ -115,41 +122,99 @@ def liquid_grid(n: int, d: int, size: int) -> tuple[Array, Array]:
     return 1.0 / (2.0 * rows * lambdas), widths**-2.0
 
 
+def warm_up(args: argparse.Namespace) -> None:
+    """A tiny selection by both sides: what is loaded once is not counted."""
+    X, y, *_ = split_data("nc_crime", 100, 0)
+    for kind in args.losses:
+        run_ours(kind, X, y, REFITS[0], True, args)
+        if not args.no_liquidsvm:
+            run_liquid(kind, X, y, False, args)
+
+
+class Records:
+    """Rows of the tables; with a file, those in it are not measured again."""
+
+    def __init__(self, file: Path | None) -> None:
+        self.file = file
+        self.known: dict[str, tuple[float, list[float]]] = {}
+        if file is not None and file.exists():
+            for line in file.read_text().splitlines():
+                row = json.loads(line)
+                self.known[json.dumps(row["of"])] = row["seconds"], row["losses"]
+
+    def row(
+        self, of: dict[str, Any], measure: Callable[[], tuple[float, list[float]]]
+    ) -> tuple[float, list[float]]:
+        """What is known of this row, or what is measured now."""
+        key = json.dumps(of)
+        if key not in self.known:
+            self.known[key] = seconds, losses = measure()
+            if self.file is not None:
+                with self.file.open("a") as out:
+                    print(json.dumps({"of": of, "seconds": seconds, "losses": losses}), file=out)
+        return self.known[key]
+
+
 def compare(
-    name: str, kind: str, parts: tuple[Array, Array, Array, Array], args: argparse.Namespace
+    name: str,
+    kind: str,
+    split: int,
+    parts: tuple[Array, Array, Array, Array],
+    records: Records,
+    args: argparse.Namespace,
 ) -> float:
     """Print the table of one data set and loss; liquidSVM's time over ours."""
     X, y, X_test, y_test = parts
     rows: dict[str, tuple[float, list[float]]] = {}
-    for refit in REFITS:
-        seconds, model = run_ours(kind, X, y, refit, True, args)
-        rows[f"tausvm, refit={refit}"] = seconds, test_losses(kind, y_test, model.predict(X_test))
-    if args.no_offset:
-        seconds, model = run_ours(kind, X, y, True, False, args)
-        rows["tausvm, no offset"] = seconds, test_losses(kind, y_test, model.predict(X_test))
-    ours, theirs = rows[f"tausvm, refit={REFITS[0]}"][0], np.nan
+
+    def add(label: str, some: int, run: Callable[[Array, Array], tuple[float, Array]]) -> float:
+        """A row of the table, trained on some of the rows; its seconds."""
+
+        def measure() -> tuple[float, list[float]]:
+            seconds, predictions = run(X[:some], y[:some])
+            return seconds, test_losses(kind, y_test, predictions)
+
+        settings = {"cpu": args.cpu, "jobs": args.jobs, "grid": args.grid}
+        of = {"set": name, "loss": kind, "split": split, "rows": some, "who": label, **settings}
+        if some < len(y):
+            label = f"{label}, {some} rows"
+        rows[label] = records.row(of, measure)
+        return rows[label][0]
+
+    def ours(refit: bool | str, offset: bool) -> Callable[[Array, Array], tuple[float, Array]]:
+        def run(X: Array, y: Array) -> tuple[float, Array]:
+            seconds, model = run_ours(kind, X, y, refit, offset, args)
+            return seconds, model.predict(X_test)
+
+        return run
+
+    def liquid(adaptive: bool) -> Callable[[Array, Array], tuple[float, Array]]:
+        def run(X: Array, y: Array) -> tuple[float, Array]:
+            seconds, peer = run_liquid(kind, X, y, adaptive, args)
+            return seconds, np.asarray(peer.test(X_test, y_test)[0], dtype=np.float64)
+
+        return run
+
+    some = len(y) if args.liquid_rows is None else min(len(y), args.liquid_rows)
+    theirs = np.nan
     if not args.no_liquidsvm:
-        some = len(y) if args.liquid_rows is None else min(len(y), args.liquid_rows)
-        words = "" if some == len(y) else f", {some} rows"
-        if words:
-            ours = run_ours(kind, X[:some], y[:some], REFITS[0], True, args)[0]
-            rows[f"tausvm{words}"] = ours, [np.nan] * len(TAUS)
-        for adaptive in (False, True) if args.adaptive else (False,):
-            seconds, peer = run_liquid(kind, X[:some], y[:some], adaptive, args)
-            predictions = np.asarray(peer.test(X_test, y_test)[0], dtype=np.float64)
-            label = "liquidSVM, adaptive" if adaptive else "liquidSVM"
-            rows[label + words] = seconds, test_losses(kind, y_test, predictions)
-            if not adaptive:
-                theirs = seconds
+        theirs = add("liquidSVM", some, liquid(False))
+        if args.adaptive:
+            add("liquidSVM, adaptive", some, liquid(True))
+    for refit in REFITS:
+        add(f"tausvm, refit={refit}", len(y), ours(refit, True))
+    if args.no_offset:
+        add("tausvm, no offset", len(y), ours(REFITS[0], False))
+    seconds = add(f"tausvm, refit={REFITS[0]}", some, ours(REFITS[0], True))
     if kind == "expectile":
         for label, losses in zip(("ER-SVM*", "ER-Boost"), PAPER[name], strict=True):
             rows[f"paper, {label}"] = np.nan, list(losses)
     print(f"\n{name}, {len(y)} training rows, {kind}")
     print(f"{'':<32}{'seconds':>10}" + "".join(f"{f'tau {tau}':>12}" for tau in TAUS))
-    for label, (seconds, losses) in rows.items():
-        print(f"{label:<32}{seconds:>10.2f}" + "".join(f"{loss:>12.5f}" for loss in losses))
-    print(f"liquidSVM's time over ours: {theirs / ours:.2f}", flush=True)
-    return theirs / ours
+    for label, (spent, losses) in rows.items():
+        print(f"{label:<32}{spent:>10.2f}" + "".join(f"{loss:>12.5f}" for loss in losses))
+    print(f"liquidSVM's time over ours: {theirs / seconds:.2f}", flush=True)
+    return theirs / seconds
 
 
 def run_ours(

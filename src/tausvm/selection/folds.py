@@ -85,14 +85,15 @@ def fit_gamma(
             fits.slow,
             fits.unsolved,
         )
-        points = np.nonzero(np.isfinite(fits.intercept))
-        values = judge.values(fits.beta[points], fits.intercept[points])
+        levels, places = np.nonzero(np.isfinite(fits.intercept))
+        values = judge.values(fits.beta[levels, places], fits.intercept[levels, places])
         if rough:
             result.losses = np.full((*wanted.shape, len(fold.validation)), np.nan)
-        for level, cost, row in zip(*points, values, strict=True):
-            result.scores[level, cost] = judge.score(level, row)
+        for level in np.unique(levels).tolist():
+            here = levels == level
+            result.scores[level, places[here]] = judge.scores(level, values[here])
             if result.losses is not None:
-                result.losses[level, cost] = judge.losses(level, row)
+                result.losses[level, places[here]] = judge.losses(level, values[here])
         found[k] = result
     return found
 

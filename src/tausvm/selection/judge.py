@@ -21,14 +21,15 @@ OVERFIT_ERRORS = 3.0
 ENOUGH_ROWS = 50
 
 
-def clearly_worse(losses: Array, best: Array, errors: float, slack: float = 0.0) -> bool:
-    """Whether losses exceed those of another model on the same rows beyond doubt.
+def clearly_worse(losses: Array, best: Array, errors: float, slack: float = 0.0) -> Mask:
+    """Whether losses, (..., rows), exceed those of another model on the same rows beyond doubt.
 
     They are compared row by row: much of what a fold does to a score it does to both. ``slack``
     is a share of the other model's loss that does not count.
     """
     more = losses - best
-    return bool(more.mean() > errors * more.std() / np.sqrt(len(more)) + slack * best.mean())
+    doubt = errors * more.std(axis=-1) / np.sqrt(len(best))
+    return np.asarray(more.mean(axis=-1) > doubt + slack * best.mean())
 
 
 class Judge:
@@ -41,8 +42,12 @@ class Judge:
         self.y, self.weight = task.y[fold.validation], task.weight[fold.validation]
         self.gives_up = task.prune and len(self.y) >= ENOUGH_ROWS
 
-    def score(self, level: int, values: Array) -> float:
-        return self.task.scores[level](self.y, values, self.weight)
+    def scores(self, level: int, values: Array) -> Array:
+        """The score of each row of predictions."""
+        score = self.task.scores[level]
+        if isinstance(score, OwnLoss):
+            return -self.losses(level, values).sum(axis=1) / self.weight.sum()
+        return np.array([score(self.y, row, self.weight) for row in values])
 
     def values(self, beta: NDArray[np.floating], intercept: Array) -> Array:
         """Predictions, (fits, rows), clipped as they are later."""
@@ -50,7 +55,7 @@ class Judge:
         return values if self.bounds is None else np.clip(values, *self.bounds)
 
     def losses(self, level: int, values: Array) -> Array:
-        """The weighted loss of every row, by the level's own loss."""
+        """The weighted loss of every row, by the level's own loss; ``values`` is (..., rows)."""
         score = self.task.scores[level]
         assert isinstance(score, OwnLoss)
         return np.asarray(self.weight * score.loss.value(self.y - values))
@@ -95,19 +100,32 @@ class ColumnWatch:
 
     def __init__(self, judge: Judge, levels: Sequence[int]) -> None:
         self.judge = judge
-        self.levels = levels
+        self.levels = np.asarray(levels)
         self._losses: dict[int, Array] = {}
+        self._ended: list[tuple[NDArray[np.int64], NDArray[np.float32], Array]] = []
 
     def ended(self, index: NDArray[np.int64], beta: NDArray[np.float32], b: Array) -> None:
         """These columns are done."""
-        for column, values in zip(index.tolist(), self.judge.values(beta, b), strict=True):
-            self._losses[column] = self.judge.losses(self.levels[column], values)
+        self._ended.append((index, beta, b))
+
+    def _look(self) -> None:
+        """The losses of the columns that have ended since the last look."""
+        if not self._ended:
+            return
+        index, beta, b = (np.concatenate(parts) for parts in zip(*self._ended, strict=True))
+        self._ended.clear()
+        values = self.judge.values(beta, b)
+        levels = self.levels[index]
+        for level in np.unique(levels).tolist():
+            losses = self.judge.losses(level, values[levels == level])
+            self._losses.update(zip(index[levels == level].tolist(), losses, strict=True))
 
     def hopeless(self, index: NDArray[np.int64]) -> Mask:
         """Which of these columns come after an end."""
+        self._look()
         found = np.zeros(len(index), dtype=bool)
         for k, column in enumerate(index.tolist()):
-            path = PathEnd(self.judge, self.levels[column])
+            path = PathEnd(self.judge, int(self.levels[column]))
             for other in sorted(self._losses):
                 if self.levels[other] == path.level and other < column and not path.overfits:
                     path.note(self._losses[other])

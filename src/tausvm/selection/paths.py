@@ -94,10 +94,7 @@ def solve_path(
             factor = _best_factor(beta, fitted, y, problem.terms, problem.C / last)
             beta, gradient = factor * beta, factor * fitted - y
         last = problem.C
-        steps.solve(problem, beta, gradient, offset, stop)
-        b = best_offset(problem.terms, -steps.gradient) if offset else 0.0
-        gap, primal = _gap(steps.beta, steps.gradient, y, problem.terms, b)
-        yield Fit(steps.beta.copy(), b, gap, primal, steps.taken)
+        yield steps.solve(problem, beta, gradient, offset, stop)
 
 
 class Steps:
@@ -107,7 +104,6 @@ class Steps:
         self.gram = gram
         self.y = y
         self.beta, self.gradient = np.zeros(len(y)), -y
-        self.taken = 0
         self.most = MOST_STEPS * len(y)
 
     def solve(
@@ -117,7 +113,7 @@ class Steps:
         gradient: Array,
         offset: bool,
         stop: Callable[[], bool],
-    ) -> None:
+    ) -> Fit:
         """From β to the gap of the problem, or as far as the steps go."""
         self.beta, self.gradient = beta, gradient
         terms, diagonal = problem.terms, self.gram.diagonal
@@ -136,7 +132,9 @@ class Steps:
             batch = max(BATCH * len(beta), GROWTH * state.steps)
             if state.run(self.gram.rows, slots, None, 0.0, int(batch) + 1) == 0:
                 break  # nothing is left to gain
-        self.taken = state.steps
+        b = best_offset(terms, -gradient) if offset else 0.0
+        gap, primal = _gap(beta, gradient, self.y, terms, b)
+        return Fit(beta.copy(), b, gap, primal, state.steps)
 
 
 class SingleSteps(Steps):
@@ -153,7 +151,7 @@ class SingleSteps(Steps):
         gradient: Array,
         offset: bool,
         stop: Callable[[], bool],
-    ) -> None:
+    ) -> Fit:
         core, n = self.core, len(beta)
         core.begin(beta, gradient, problem.terms.numbers)
         some = max(n, BATCH_WORK // n)
@@ -161,7 +159,8 @@ class SingleSteps(Steps):
         while not core.run(problem.allowed, problem.share, each, some):
             if core.steps >= self.most or stop():
                 break
-        self.beta, self.gradient, self.taken = core.beta, core.gradient, core.steps
+        self.beta, self.gradient = core.beta, core.gradient
+        return Fit(self.beta, core.offset, core.gap, core.primal, core.steps)
 
 
 def _best_factor(beta: Array, fitted: Array, y: Array, terms: DualTerms, most: float) -> float:

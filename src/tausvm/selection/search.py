@@ -300,13 +300,17 @@ class Search:
             if not points:
                 continue
             leader = min(points.values(), key=_standing)
-            for place, looks in points.items():
-                common = sorted(looks.keys() & leader.keys())
-                here, best = (
-                    np.concatenate([side[fold].losses for fold in common])
-                    for side in (looks, leader)
-                )
-                alive[(level, *place)] = not clearly_worse(here, best, STANDARD_ERRORS, ROUGH_SLACK)
+            for folds in {tuple(sorted(looks)) for looks in points.values()}:
+                common = [fold for fold in folds if fold in leader]
+                places = [place for place, looks in points.items() if tuple(sorted(looks)) == folds]
+                here = [
+                    np.concatenate([points[place][fold].losses for fold in common])
+                    for place in places
+                ]
+                best = np.concatenate([leader[fold].losses for fold in common])
+                worse = clearly_worse(np.array(here), best, STANDARD_ERRORS, ROUGH_SLACK)
+                for place, out in zip(places, worse.tolist(), strict=True):
+                    alive[(level, *place)] = not out
         return alive
 
     def _close_to_best(self) -> Mask:
