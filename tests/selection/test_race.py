@@ -1,7 +1,10 @@
 """The race leaves out what cannot win: the choice on real data is that of the whole grid."""
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from tausvm import SVRCV, ExpectileSVRCV, QuantileSVRCV
 
@@ -54,3 +57,18 @@ def test_the_race_does_not_depend_on_the_number_of_jobs():
         )
         np.testing.assert_array_equal(one.scores_, two.scores_)
         np.testing.assert_array_equal(one.predict(X), two.predict(X))
+
+
+def test_points_that_steps_do_not_solve_are_fitted_directly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The members of a committee at such points are exact, with certificates."""
+    monkeypatch.setattr("tausvm.selection.paths.MOST_STEPS", 3.0)
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-1, 1, size=(400, 2))
+    y = np.sin(3 * X[:, 0]) + 0.01 * rng.normal(size=400)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = QuantileSVRCV(Cs=[1000.0, 3000.0], gammas=[0.3, 1.0]).fit(X, y)
+    for machine in model.best_estimator_.machines:
+        assert machine.dual_gap_ <= machine.tol

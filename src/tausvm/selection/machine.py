@@ -296,10 +296,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
             machines = [
                 self._machine(**self._level(level), **point) for level, point in enumerate(points)
             ]
-            slow = [
-                (level, float(gammas[g]), float(costs[c])) in search.slow
-                for level, (g, c) in enumerate(best)
-            ]
+            slow = [search.point(level, *place) in search.slow for level, place in enumerate(best)]
             self._refit(machines, slow, data, search.task.y)
         if hasattr(self, "feature_names_in_"):
             for machine in machines:
@@ -325,42 +322,50 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
 
         They are the folds' own, or machines of all rows.
         """
-        task = search.task
+        if self.refit == "average":
+            rows = [fold.train for fold in search.task.folds]
+            return [
+                Committee(
+                    [
+                        fitted_with(
+                            self._machine(**self._level(level), **self._point(search, *place)),
+                            data,
+                            search.task,
+                            centre,
+                            rows[fold],
+                            search.models[search.point(level, *place)][fold],
+                        )
+                        for fold, place in enumerate(places)
+                    ],
+                    [1] * len(places),
+                )
+                for level, places in enumerate(choices)
+            ]
+        members = {
+            (level, *place): self._machine(**self._level(level), **self._point(search, *place))
+            for level, places in enumerate(choices)
+            for place in sorted(set(places))
+        }
+        # the steps of the selection do not get far everywhere
+        small = len(data) <= DIRECT
+        hard = [place for place in members if small and search.point(*place) in search.hard]
+        slow = [search.point(*place) in search.slow for place in hard]
+        self._refit([members[place] for place in hard], slow, data, search.task.y)
+        easy = search.fit_whole(members.keys() - set(hard))
         everything = np.arange(len(data))
-        whole = {}
-        if self.refit == "committee":
-            whole = search.fit_whole(
-                {(level, *place) for level, places in enumerate(choices) for place in places}
-            )
+        for place, model in easy.items():
+            fitted_with(members[place], data, search.task, centre, everything, model)
         committees = []
         for level, places in enumerate(choices):
-            members: list[tuple[tuple[int, int], Index, tuple[Array, float], int]] = []
-            if self.refit == "committee":
-                for place in sorted(set(places)):
-                    if (level, *place) in whole:
-                        model = whole[level, *place]
-                        members.append((place, everything, model, places.count(place)))
-            else:
-                for fold, (g, c) in enumerate(places):
-                    at = level, float(search.gammas.values[g]), float(search.costs.values[c])
-                    model = search.models[at][fold]
-                    members.append(((g, c), task.folds[fold].train, model, 1))
-            if not members:
-                raise ValueError(
-                    f"none of the points {self.fold_params_} could be fitted on all rows"
-                )
-            machines = [
-                fitted_with(
-                    self._machine(**self._level(level), **self._point(search, *place)),
-                    data,
-                    task,
-                    centre,
-                    rows,
-                    model,
-                )
-                for place, rows, model, _ in members
+            found = [
+                place
+                for place in members
+                if place[0] == level and hasattr(members[place], "dual_coef_")
             ]
-            committees.append(Committee(machines, [share for *_, share in members]))
+            if not found:
+                raise ValueError(f"no machine at {self.fold_params_} could be fitted on all rows")
+            shares = [places.count(place[1:]) for place in found]
+            committees.append(Committee([members[place] for place in found], shares))
         return committees
 
     def _refit(

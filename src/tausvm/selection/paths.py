@@ -154,7 +154,7 @@ class SingleSteps(Steps):
     ) -> Fit:
         core, n = self.core, len(beta)
         core.begin(beta, gradient, problem.terms.numbers)
-        some = max(n, BATCH_WORK // n)
+        some = min(max(n, BATCH_WORK // n), int(self.most))
         each = int(BATCH * n) + 1
         while not core.run(problem.allowed, problem.share, each, some):
             if core.steps >= self.most or stop():

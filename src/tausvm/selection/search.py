@@ -70,8 +70,8 @@ class Search:
         NaN where there was no fit.
     models : dict
         By level, γ and C; then by fold. Empty unless the task keeps models.
-    slow : set
-        Points, by level, γ and C, whose fits took many steps.
+    slow, hard : sets
+        Points, by level, γ and C, whose fits took many steps, or more than they may.
     unsolved : list of float
         Relative gaps of the fits that did not get to the tolerance.
     """
@@ -85,12 +85,12 @@ class Search:
     models: dict[Point, dict[int, Model]] = field(default_factory=dict)
     unsolved: list[float] = field(default_factory=list)
     slow: set[Point] = field(default_factory=set)
+    hard: set[Point] = field(default_factory=set)
     n_fits: int = 0
 
     def __post_init__(self) -> None:
         self.scores = np.full((*self._grid, len(self.task.folds)), np.nan)
         #: by point and fold
-        self._hard: set[Point] = set()
         self._looks: dict[Point, dict[int, Look]] = {}
 
     @property
@@ -174,7 +174,7 @@ class Search:
             return starts
         for level, c in np.argwhere(wanted).tolist():
             beta = np.zeros(len(task.y))
-            for k, (part, _) in self.models[self._point(level, g, c)].items():
+            for k, (part, _) in self.models[self.point(level, g, c)].items():
                 beta[task.folds[k].train] += part / times[0]
             starts[level, c] = beta
         return starts
@@ -261,7 +261,7 @@ class Search:
         """Where earlier fits of these points ended, by level and number of C."""
         found = {}
         for level, c in np.argwhere(wanted).tolist():
-            look = self._looks.get(self._point(level, g, c), {}).get(fold)
+            look = self._looks.get(self.point(level, g, c), {}).get(fold)
             if look is not None:
                 found[level, c] = look.beta
         return found
@@ -273,11 +273,10 @@ class Search:
             self.scores[:, g, :, fold][tried] = result.scores[tried]
             # of the points that cannot win it is enough to know whether there is a fit
             self.unsolved += [gap for gap in result.unsolved if not rough or np.isinf(gap)]
-            self.slow.update(
-                self._point(level, g, c) for level, c in np.argwhere(result.slow).tolist()
-            )
+            for points, found_so in ((self.slow, result.slow), (self.hard, result.hard)):
+                points.update(self.point(level, g, c) for level, c in np.argwhere(found_so))
             for level, c in np.argwhere(tried).tolist():
-                point = self._point(level, g, c)
+                point = self.point(level, g, c)
                 if result.losses is not None:
                     look = Look(result.losses[level, c], result.beta[level, c])
                     self._looks.setdefault(point, {})[fold] = look
@@ -293,9 +292,9 @@ class Search:
         alive = np.zeros(self._grid, dtype=bool)
         for level in range(self._grid[0]):
             points = {
-                (g, c): self._looks[self._point(level, g, c)]
+                (g, c): self._looks[self.point(level, g, c)]
                 for g, c in np.ndindex(*self._grid[1:])
-                if self._point(level, g, c) in self._looks
+                if self.point(level, g, c) in self._looks
             }
             if not points:
                 continue
@@ -323,11 +322,12 @@ class Search:
         best = means.max(axis=(1, 2), keepdims=True)
         close = means >= best - ROUGH_SLACK * np.abs(best)
         for place in np.argwhere(close).tolist():
-            close[tuple(place)] = self._point(*place) not in self._hard
+            close[tuple(place)] = self.point(*place) not in self.hard
         close[close.sum(axis=(1, 2)) == 1] = False  # one alone is chosen anyway
         return close
 
-    def _point(self, level: int, g: int, c: int) -> Point:
+    def point(self, level: int, g: int, c: int) -> Point:
+        """A place of the grid by its level and values, which stay when the grid grows."""
         return level, float(self.gammas.values[g]), float(self.costs.values[c])
 
     def _grow(self) -> Mask:
