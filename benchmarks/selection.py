@@ -29,6 +29,8 @@ from .er_svm import DATA_SETS, TRAINING
 from .liquid import decimal, load_liquidsvm
 
 Array = NDArray[np.float64]
+#: by method: seconds, and the test loss of each level
+Table = dict[str, tuple[float, list[float]]]
 
 TAUS = (0.25, 0.5, 0.75)
 FOLDS = 5
@@ -64,18 +66,44 @@ def main(arguments: Sequence[str] | None = None) -> None:
     warm_up(args)
     with threadpool_limits(1):
         for name in args.sets:
+            tables: dict[str, list[Table]] = {kind: [] for kind in args.losses}
             for split in range(args.splits):
                 parts = split_data(name, args.max_rows, split)
                 for kind in args.losses:
-                    ratios[kind].append(compare(name, kind, split, parts, records, args))
+                    ratio, table = compare(name, kind, split, parts, records, args)
+                    ratios[kind].append(ratio)
+                    tables[kind].append(table)
                 if args.grid_search:
                     compare_grid_search(parts, args)
+            if args.splits > 1:
+                print_means(name, tables)
     for kind, values in ratios.items():
         known = [value for value in values if np.isfinite(value)]
         if known:
             mean = np.exp(np.mean(np.log(known)))
             print(f"{kind}: liquidSVM's time over ours, geometric mean {mean:.2f}, least", end=" ")
             print(f"{min(known):.2f}")
+
+
+def print_means(name: str, tables: dict[str, list[Table]]) -> None:
+    """The means over the splits, which tell more about the losses than one split does."""
+    for kind, parts in tables.items():
+        mean = {
+            label: (
+                float(np.mean([part[label][0] for part in parts])),
+                np.mean([part[label][1] for part in parts], axis=0).tolist(),
+            )
+            for label in parts[0]
+        }
+        print_table(f"{name}, mean of {len(parts)} splits, {kind}", mean)
+
+
+def print_table(title: str, rows: Table) -> None:
+    """Seconds and the loss of each level."""
+    print(f"\n{title}")
+    print(f"{'':<32}{'seconds':>10}" + "".join(f"{f'tau {tau}':>12}" for tau in TAUS))
+    for label, (seconds, losses) in rows.items():
+        print(f"{label:<32}{seconds:>10.2f}" + "".join(f"{loss:>12.5f}" for loss in losses))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -99,6 +127,9 @@ def parser() -> argparse.ArgumentParser:
     parse.add_argument("--adaptive", action="store_true", help="its adaptive grid as well")
     parse.add_argument("--no-offset", action="store_true", help="ours without offset too")
     parse.add_argument("--liquid-rows", type=int, default=None, help="most rows for liquidSVM")
+    parse.add_argument(
+        "--all-refits", action="store_true", help="the other ways to a model as well"
+    )
     parse.add_argument(
         "--out", type=Path, default=None, help="JSON lines; rows that it has are not run again"
     )
@@ -136,7 +167,7 @@ class Records:
 
     def __init__(self, file: Path | None) -> None:
         self.file = file
-        self.known: dict[str, tuple[float, list[float]]] = {}
+        self.known: Table = {}
         if file is not None and file.exists():
             for line in file.read_text().splitlines():
                 row = json.loads(line)
@@ -162,10 +193,10 @@ def compare(
     parts: tuple[Array, Array, Array, Array],
     records: Records,
     args: argparse.Namespace,
-) -> float:
-    """Print the table of one data set and loss; liquidSVM's time over ours."""
+) -> tuple[float, Table]:
+    """Print the table of one data set and loss; liquidSVM's time over ours, and the table."""
     X, y, X_test, y_test = parts
-    rows: dict[str, tuple[float, list[float]]] = {}
+    rows: Table = {}
 
     def add(label: str, some: int, run: Callable[[Array, Array], tuple[float, Array]]) -> float:
         """A row of the table, trained on some of the rows; its seconds."""
@@ -201,7 +232,7 @@ def compare(
         theirs = add("liquidSVM", some, liquid(False))
         if args.adaptive:
             add("liquidSVM, adaptive", some, liquid(True))
-    for refit in REFITS:
+    for refit in REFITS if args.all_refits else REFITS[:1]:
         add(f"tausvm, refit={refit}", len(y), ours(refit, True))
     if args.no_offset:
         add("tausvm, no offset", len(y), ours(REFITS[0], False))
@@ -209,12 +240,9 @@ def compare(
     if kind == "expectile":
         for label, losses in zip(("ER-SVM*", "ER-Boost"), PAPER[name], strict=True):
             rows[f"paper, {label}"] = np.nan, list(losses)
-    print(f"\n{name}, {len(y)} training rows, {kind}")
-    print(f"{'':<32}{'seconds':>10}" + "".join(f"{f'tau {tau}':>12}" for tau in TAUS))
-    for label, (spent, losses) in rows.items():
-        print(f"{label:<32}{spent:>10.2f}" + "".join(f"{loss:>12.5f}" for loss in losses))
+    print_table(f"{name}, {len(y)} training rows, split {split}, {kind}", rows)
     print(f"liquidSVM's time over ours: {theirs / seconds:.2f}", flush=True)
-    return theirs / seconds
+    return theirs / seconds, rows
 
 
 def run_ours(

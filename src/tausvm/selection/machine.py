@@ -230,9 +230,8 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
             gamma_axis = make_axis(gammas, *gamma_range(self.kernel, data))
         else:
             gamma_axis = Axis(np.ones(1), False)
-        linear_loss = bool(np.isfinite(task.losses[0].dual_terms(np.ones(1), np.ones(1)).upper[0]))
         diagonal = self._mean_diagonal(task, float(np.median(gamma_axis.values)))
-        span = cost_range(task.y, task.weight, linear_loss, diagonal)
+        span = cost_range(task.y, task.weight, not task.squared, diagonal)
         return gamma_axis, make_axis(costs, *span)
 
     def _mean_diagonal(self, task: Task, gamma: float) -> float:

@@ -90,6 +90,11 @@ class Task:
     def points(self) -> Points:
         return Points(self.X)
 
+    @cached_property
+    def squared(self) -> bool:
+        """Whether the losses grow like squares, so that the dual has no bounds."""
+        return bool(np.isinf(self.losses[0].dual_terms(np.ones(1), np.ones(1)).upper).all())
+
     def rows(self, fold: int) -> Index:
         """Those of a fold, to train on and then to validate with."""
         return np.concatenate([self.folds[fold].train, self.folds[fold].validation])
