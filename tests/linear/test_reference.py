@@ -7,6 +7,7 @@ import pytest
 
 from tausvm.solvers import SolverOptions, Status
 from tausvm.solvers.linear import LinearResult, solve_linear
+from tausvm.solvers.linear import auto as auto_module
 from tausvm.solvers.linear import newton as newton_module
 
 from ..reference.qp import natural_size, reference_optimum
@@ -69,6 +70,16 @@ def test_solvers_agree(shape: tuple[int, int], loss: str, offset: str) -> None:
     for result in results:
         assert result.status is Status.SOLVED
         assert result.primal_objective == pytest.approx(results[0].dual_objective, rel=3e-6)
+
+
+def test_a_switch_that_is_stopped_keeps_the_better_dual(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Newton's method, stopped after a step, has a worse β than the passes before it."""
+    monkeypatch.setattr(auto_module, "PASSES", 3)
+    monkeypatch.setattr(auto_module, "MOST_PASSES", 0)
+    case = random_case(2, "squared_pinball", "none", log_C=(2.0, 2.0), shape=(300, 700))
+    result = solve_linear(case.problem("csr"), "auto", SolverOptions(tol=1e-12, max_iter=10))
+    assert result.solver == "dual_cd, newton" and result.status is Status.MAX_ITER
+    assert result.dual_objective >= max(entry.dual_objective for entry in result.trace) * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("offset", OFFSETS)

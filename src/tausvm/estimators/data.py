@@ -35,7 +35,7 @@ class TrainingSet:
     y : array (n,)
     weight : array (n,)
         Positive.
-    rows : array (n,) of integers
+    rows : int64 array (n,), or a range where it is all of them
         Where these rows stand in the X that was given.
     n_given : int
         How many rows that had.

@@ -34,11 +34,8 @@ def linear_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> T
         weight = np.broadcast_to(1.0, n_given)
     else:
         weight = check_weights(sample_weight, n_given)
-    rows: Any
-    if sample_weight is None:  # in 32 bits, which is as much less again
-        rows = np.arange(n_given, dtype=np.int32)
-    else:
-        rows = np.flatnonzero(weight > 0)
+    # nor n numbers for all rows
+    rows: Any = range(n_given) if sample_weight is None else np.flatnonzero(weight > 0)
     if len(rows) < 2:
         raise ValueError(
             "sample_weight must be positive for 2 samples at least, got 1 sample of "
@@ -55,7 +52,7 @@ def without_duplicates(X: Matrix) -> Matrix:
     if not sp.issparse(X) or X.has_canonical_format:
         return X
     last = np.full(X.shape[1], -1, dtype=np.int64)
-    if not has_duplicates(X.indices, X.indptr.astype(np.int64, copy=False), last):
+    if not has_duplicates(X.indices, X.indptr, last):
         return X
     X = X.copy()
     X.sum_duplicates()

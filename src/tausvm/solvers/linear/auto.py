@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..result import SolverOptions, Status
 from .dual_cd import descend
 from .monitor import LinearResult, Monitor, Point
@@ -12,6 +15,8 @@ from .primal import solve_newton
 from .problem import LinearProblem
 from .proximal import maximise
 from .smooth import minimise
+
+Array = NDArray[np.float64]
 
 #: data up to this size are solved to rounding, whatever the tolerance: it costs milliseconds
 FEW_ENTRIES = 20_000
@@ -40,8 +45,21 @@ def solve_auto(
         monitor.slow, monitor.solver = False, "dual_cd, newton"
         monitor.judging = False
         finish = maximise if problem.bounded else minimise
-        return monitor.result(finish(problem, monitor, found[0]))
+        return _better_dual(problem, monitor, finish(problem, monitor, found[0]), found)
     return monitor.result(*found)
+
+
+def _better_dual(
+    problem: LinearProblem, monitor: Monitor, last: Point, found: tuple[Point, Array, Array]
+) -> LinearResult:
+    """The result at the last point; one that was stopped may have had a better β before."""
+    result = monitor.result(last)
+    before, _, pulled = found
+    if result.dual_gap <= monitor.options.tol:
+        return result
+    if problem.dual_value(before.beta, pulled) <= result.dual_objective:
+        return result
+    return monitor.result(Point(before.beta, last.coef, last.intercept))
 
 
 def _solve_newton(
