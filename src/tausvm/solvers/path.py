@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +35,17 @@ Signs = NDArray[np.int8]
 #: how far labels are moved apart, as a share of their size, and boxes made narrower: points that
 #: would reach the margin together, or depend on each other there, come one after the other
 APART = 1e-10
-#: a point counts as dependent on the free ones where they leave less than this of its norm
-INDEPENDENCE = 1e-14
+#: a point counts as dependent on the free ones where they leave less than this of its squared
+#: norm; free points that do are a mistake of a factor that was updated often
+INDEPENDENCE, DEPENDENCE = 1e-12, 1e-13
 #: the level from which the path is walked up and down where no end will do, and from which on a
 #: walk counts from the other end
 MIDDLE = 0.5
 #: free points may be this far from the margin, as a share of the labels' size, before a batch
 #: is walked again
 DRIFT = 1e-7
+#: what rounding may make of a residual, as a share of the terms in it
+EVALUATION = 1e-15
 #: a batch with a larger gap than wanted is walked again down to this many kinks
 FEWEST_FOR_GAP = 4
 #: kinks between two exact evaluations of the residuals
@@ -50,6 +53,8 @@ BATCH_KINKS = 512
 #: the matrix of a window is swept from so many free points on, and where it has at most so many
 #: points for each of them
 SWEPT_FROM, SWEPT_PER_FREE = 16, 8
+#: a walk that fails this near to the end of its leg is at it
+AT_END = 1e-10
 #: kinks walked with a factor where a swept matrix is not accurate enough
 HARD_KINKS = 16
 #: kinks in a row that may go without a step in τ, beside the number of points
@@ -275,9 +280,11 @@ class _Walk:
                 return self._follow(leg, state)
             except PathError as error:
                 self._refuse_indefinite(error)
-        self.followed = False
         state = self._last
         reached, last = leg.level(state.t), leg.level(leg.end)
+        if leg.end - state.t < AT_END:
+            return self._stay_to_end(leg, state)
+        self.followed = False
         self.resolved.append(reached)
         for found in solve_one_by_one(
             self.problem, self.box, (state.beta, state.offset), reached, last, self.options
@@ -290,6 +297,16 @@ class _Walk:
             reached = found.tau
             self.resolved.append(reached)
         return state
+
+    def _stay_to_end(self, leg: _Leg, state: _State) -> _State:
+        """The end of a leg for the sets of a state that is next to it."""
+        assert leg.log is not None
+        t, status = leg.end, state.status
+        lower, upper = leg.box.lower(t), leg.box.upper(t)
+        beta = np.where(status > 0, upper, np.where(status < 0, lower, state.beta))
+        beta = np.clip(beta, lower, upper)
+        leg.log.add_solution(t, state.offset, beta, status, status)
+        return replace(state, t=t, beta=beta)
 
     def _follow(self, leg: _Leg, state: _State) -> _State:
         """Walk to the end of a leg; returns the state there.
@@ -445,14 +462,19 @@ class _Walk:
         """A fresh factor and free points back on the margin, given exact residuals; False where
         the free points had gone too far from it."""
         free = state.free
+        K = self.windows.matrix(free)
         try:
-            state.factor = cholesky(self.windows.matrix(free), lower=True, check_finite=False)
+            state.factor = cholesky(K, lower=True, check_finite=False)
         except LinAlgError:
             return False
         if len(free) == 0:
             return True
+        if (np.diagonal(state.factor) ** 2 < DEPENDENCE * np.diagonal(K)).any():
+            return False
         distance = np.abs(state.residual[free]).max()
-        if distance > DRIFT * self.scale:
+        root = self.windows.root
+        rounding = EVALUATION * float(np.abs(state.beta) @ root) * root[free].max()
+        if distance > max(DRIFT * self.scale, rounding):
             return False
         if distance > 1e-13 * self.scale:
             change, b = self._margin(state, state.residual[free], float(state.beta.sum()))
@@ -474,7 +496,7 @@ class _Walk:
     def _gap(self, state: _State, tau: float) -> tuple[float, float, float]:
         b = self.problem.settled_offset(state.fitted, state.offset, tau)
         primal, dual = self.problem.objectives(state.beta, state.fitted, b, tau)
-        return relative_gap(primal, dual), primal, dual
+        return self.problem.gap(primal, dual), primal, dual
 
     def _check(self, state: _State, tau: float) -> None:
         gap, primal, dual = self._gap(state, tau)

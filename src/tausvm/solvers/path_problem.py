@@ -13,13 +13,15 @@ from ..kernels.products import Products
 from ..losses import DualTerms
 from .moving_box import MovingBox
 from .onedim import best_offset
-from .result import Progress, Status
+from .result import Progress, Status, relative_gap
 from .tau_path import TauPath
 
 Array = NDArray[np.float64]
 
 #: objectives up to this share of the primal at f = 0 count as 0
 ROUNDING = 1e-14
+#: and differences of two up to this share
+DIFFERENCE = 1e-15
 
 
 @dataclass
@@ -54,6 +56,13 @@ class PathProblem:
         # where all boxes are closed both are zero up to rounding
         negligible = ROUNDING * self._size
         return primal if primal > negligible else 0.0, dual if dual > negligible else 0.0
+
+    def gap(self, primal: float, dual: float) -> float:
+        """The relative gap; what rounding may make of a difference of zero counts as none, which
+        matters where boxes close and the objectives vanish."""
+        if primal - dual <= DIFFERENCE * self._size:
+            return 0.0
+        return relative_gap(primal, dual)
 
     def settled_offset(self, fitted: Array, b: float, tau: float) -> float:
         """The offset, without the rounding of Σβ in it where that matters.
