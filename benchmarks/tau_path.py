@@ -135,7 +135,7 @@ def table(names: list[str]) -> None:
         X, y = load(name)
         C = 1 / (LAMBDA[name] * len(y))
         model = TauPathSVC(kernel="linear", C=C, penalise_intercept=True)
-        seconds, _ = best(lambda model=model, X=X, y=y: model.fit(X, y), 3.0, 3)
+        seconds, _ = best(lambda model=model, X=X, y=y: model.fit(X, y), 20.0, 3)
         recover = recover_seconds(model)
         fit = liblinear_seconds(X, y, C)
         print(

@@ -2,7 +2,7 @@
 from scipy.linalg.blas import dsymv, dsyrk
 from scipy.linalg.lapack import dpotri, dtrtrs
 
-cdef long PUT_OFF = 48          # pivots that wait before they are applied together
+cdef long PUT_OFF = 64          # pivots that wait before they are applied together
 cdef double ACCURATE = 1e-7     # a Schur complement below this share is left to a factor
 cdef double SWEPT_ROUNDING = 10  # rounding of rates, beside that of a fresh evaluation
 cdef double LOST = 1e6          # rates further off than this multiple of rounding are lost

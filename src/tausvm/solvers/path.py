@@ -25,7 +25,7 @@ from .path_coarse import Found, solve_level, solve_one_by_one
 from .path_log import PathLog, joined
 from .path_problem import PathError, PathOptions, PathProblem, PathResult
 from .path_window import Ends, Window, Windows
-from .result import Progress, Status, relative_gap
+from .result import Progress, Status
 from .tau_path import Chain, TauPath
 
 Array = NDArray[np.float64]
@@ -315,6 +315,7 @@ class _Walk:
         ones, each with a fresh factor.
         """
         kinks, sweep = BATCH_KINKS, True
+        self._terms = 0.0
         self.windows.restart()
         self._evaluate(state)
         if not self._refresh(state):
@@ -473,7 +474,9 @@ class _Walk:
             return False
         distance = np.abs(state.residual[free]).max()
         root = self.windows.root
-        rounding = EVALUATION * float(np.abs(state.beta) @ root) * root[free].max()
+        # of this batch or of one before: what was lost stays lost where β shrinks
+        self._terms = max(self._terms, float(np.abs(state.beta) @ root))
+        rounding = EVALUATION * self._terms * root[free].max()
         if distance > max(DRIFT * self.scale, rounding):
             return False
         if distance > 1e-13 * self.scale:
@@ -515,7 +518,8 @@ class _Walk:
             beta, b = path.solution(tau)
             fitted = self.windows.products.product(beta)
             self.checked.append(tau)
-            self.gaps.append(relative_gap(*self.problem.objectives(beta, fitted, b, tau)))
+            b = self.problem.settled_offset(fitted, b, tau)
+            self.gaps.append(self.problem.gap(*self.problem.objectives(beta, fitted, b, tau)))
 
 
 _NO_FACTOR = np.empty((0, 0))

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 #: objectives up to this share of the primal at f = 0 count as 0
 ROUNDING = 1e-14
 #: and differences of two up to this share
-DIFFERENCE = 1e-15
+DIFFERENCE = 2e-16
 
 
 @dataclass

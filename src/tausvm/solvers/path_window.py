@@ -31,7 +31,7 @@ WHOLE = 1000
 #: a window that would have this share of the points has all
 MOST_OF = 0.7
 #: points in a window: so many, and so many for every free point
-WINDOW, WINDOW_PER_FREE = 400, 1.5
+WINDOW, WINDOW_PER_FREE = 500, 1.5
 #: bytes of residuals checked at a time
 CHECK_BYTES = 64 << 20
 
