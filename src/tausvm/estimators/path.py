@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from ..solvers.moving_box import MovingBox
 from ..solvers.path_problem import PathProblem
+from ..solvers.tau_path import flip_levels
 from .classification import TauSVC
 from .machine import slices
 from .parameters import check_flag, check_positive, is_real, refuse
@@ -253,24 +254,11 @@ class TauPathSVC(ClassifierMixin, PathMachine):
         return np.divide(flips, total, out=equal, where=total > 0)
 
     def _flip(self, X: Any, path: int) -> Array:
-        """The level at which the decision flips; f is linear between levels."""
+        """The level at which the decision flips."""
         taus = self._levels(path)
-        middle = int(np.searchsorted(taus, MIDDLE))
-        width = np.diff(taus)
         flip = np.empty(X.shape[0])
         for part in slices(X.shape[0], 24 * len(taus)):
-            values = self._values(X[part], path, taus)
-            left, right = values[:, :-1], values[:, 1:]
-            # max(·, 0) of both ends over their absolute sum is the positive part of a segment
-            above = np.maximum(left, 0.0) + np.maximum(right, 0.0)
-            size = np.abs(left) + np.abs(right)
-            positive = np.divide(above, size, out=np.zeros_like(size), where=size > 0) * width
-            beyond = MIDDLE + positive[:, middle:].sum(axis=1)
-            flip[part] = np.where(
-                values[:, middle] > 0,
-                np.clip(beyond, np.nextafter(MIDDLE, 1.0), 1.0),
-                np.minimum(positive[:, :middle].sum(axis=1), MIDDLE),
-            )
+            flip[part] = flip_levels(self._values(X[part], path, taus), taus, MIDDLE)
         return flip
 
     def at(self, tau: float) -> TauSVC:
