@@ -34,6 +34,8 @@ ROUGH = 10.0
 ROUGH_SLACK = 0.02
 #: up to this many rows squared losses race with the gap asked for: it costs less than fits again
 EXACT_ROWS = 800
+#: up to this many rows jobs of squared losses are done one after the other
+SERIAL_ROWS = 800
 #: axes of fewer points have no coarse grid
 FINE = 5
 #: which points are neighbours: those at γ and C next to each other, of one level
@@ -157,7 +159,7 @@ class Search:
         )
         found = {}
         with one_blas_thread():
-            parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
+            parallel = Parallel(n_jobs=self._jobs, prefer="threads")
             for g, fits in zip(columns, parallel(calls), strict=True):
                 self.unsolved += fits.unsolved
                 for level, c in np.argwhere(np.isfinite(fits.intercept)).tolist():
@@ -213,6 +215,11 @@ class Search:
         """The gap of the fits in the race, against the one asked for."""
         return 1.0 if self.task.squared and len(self.task.y) <= EXACT_ROWS else ROUGH
 
+    @property
+    def _jobs(self) -> int | None:
+        """How many jobs help: matrix products of few rows are too short to share a lock over."""
+        return 1 if self.task.squared and len(self.task.y) <= SERIAL_ROWS else self.n_jobs
+
     def _coarse(self) -> Mask:
         """Every other point of the longer axes."""
         coarse = np.zeros(self._grid, dtype=bool)
@@ -225,14 +232,14 @@ class Search:
         if not wanted.any() or not folds:
             return
         columns = np.flatnonzero(wanted.any(axis=(0, 2)))
-        workers = effective_n_jobs(self.n_jobs)
+        workers = effective_n_jobs(self._jobs)
         groups = max(1, min(len(folds), -(-JOBS_EACH * workers // len(columns))))
         jobs = [(int(g), part.tolist()) for g in columns for part in np.array_split(folds, groups)]
         parent = os.getpid()
         # the cores release the GIL, and threads need no copies of the data; a backend that
         # the user has chosen comes first all the same
         parallel = Parallel(
-            n_jobs=self.n_jobs,
+            n_jobs=self._jobs,
             prefer="threads",
             return_as="generator" if self.verbose else "list",
         )
