@@ -11,7 +11,10 @@ which on labels prepared in the same way is our problem with C = 1/(2λn) and γ
 
 from __future__ import annotations
 
+import os
 import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -36,6 +39,16 @@ def load_liquidsvm() -> ModuleType:
     except ImportError as error:
         raise ImportError('liquidSVM is missing: pip install liquidSVM "setuptools<81"') from error
     return liquidSVM
+
+
+@contextmanager
+def cores_given_back() -> Iterator[None]:
+    """It leaves the thread that called it bound to one core: undo that for what runs next."""
+    before = os.sched_getaffinity(0)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def level(kind: str, y: Array, tau: float) -> float:
@@ -77,12 +90,14 @@ class LiquidFit:
 
     def train(self, stop: float = STOP, clip: float = -1.0) -> None:
         """Train to a gap of ``stop``; clip −1 is its default, 0 is none."""
-        self.model.train(s=[decimal(clip), decimal(stop)])
+        with cores_given_back():
+            self.model.train(s=[decimal(clip), decimal(stop)])
 
     def predict(self, X: Array, y: Array) -> Array:
         """Predictions after training (it must select before it can test)."""
-        self.model.select()
-        result: Any = self.model.test(X, y)[0]
+        with cores_given_back():
+            self.model.select()
+            result: Any = self.model.test(X, y)[0]
         return np.asarray(result, dtype=np.float64).ravel()
 
 

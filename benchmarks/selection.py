@@ -26,7 +26,7 @@ from tausvm.metrics import mean_expectile_loss
 
 from . import data
 from .er_svm import DATA_SETS, TRAINING
-from .liquid import decimal, load_liquidsvm
+from .liquid import cores_given_back, decimal, load_liquidsvm
 
 Array = NDArray[np.float64]
 #: by method: seconds, and the test loss of each level
@@ -222,7 +222,8 @@ def compare(
     def liquid(adaptive: bool) -> Callable[[Array, Array], tuple[float, Array]]:
         def run(X: Array, y: Array) -> tuple[float, Array]:
             seconds, peer = run_liquid(kind, X, y, adaptive, args)
-            return seconds, np.asarray(peer.test(X_test, y_test)[0], dtype=np.float64)
+            with cores_given_back():
+                return seconds, np.asarray(peer.test(X_test, y_test)[0], dtype=np.float64)
 
         return run
 
@@ -275,18 +276,20 @@ def run_liquid(
     extra: dict[str, Any] = {"adaptivity_control": 1} if adaptive else {}
     library = load_liquidsvm()
     clock = time.process_time if args.cpu else time.perf_counter
-    started = clock()
-    peer = getattr(library, LIQUID[kind])(
-        X,
-        y,
-        weights=list(TAUS),
-        threads=args.jobs,
-        folds=FOLDS,
-        gammas=[decimal(gamma**-0.5) for gamma in gammas],
-        lambdas=[decimal(0.5 / (C * (len(y) * (FOLDS - 1) // FOLDS))) for C in costs],
-        **extra,
-    )
-    return clock() - started, peer
+    with cores_given_back():
+        started = clock()
+        peer = getattr(library, LIQUID[kind])(
+            X,
+            y,
+            weights=list(TAUS),
+            threads=args.jobs,
+            folds=FOLDS,
+            gammas=[decimal(gamma**-0.5) for gamma in gammas],
+            lambdas=[decimal(0.5 / (C * (len(y) * (FOLDS - 1) // FOLDS))) for C in costs],
+            **extra,
+        )
+        seconds = clock() - started
+    return seconds, peer
 
 
 def test_losses(kind: str, y: Array, predictions: Array) -> list[float]:
