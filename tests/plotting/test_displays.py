@@ -10,7 +10,16 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from tausvm import SVR, SVRCV, ExpectileSVR, LinearSVRCV, QuantileSVR, QuantileSVRCV, TauSVC
+from tausvm import (
+    SVR,
+    SVRCV,
+    ExpectileSVR,
+    LinearSVRCV,
+    QuantileSVR,
+    QuantileSVRCV,
+    TauPathSVR,
+    TauSVC,
+)
 from tausvm.plotting import (
     ConvergenceDisplay,
     CVSurfaceDisplay,
@@ -19,19 +28,11 @@ from tausvm.plotting import (
 )
 from tausvm.plotting.support import require_pyplot
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
 needs_diagnostics = pytest.mark.skipif(
     find_spec("model_diagnostics") is None, reason="model-diagnostics is not installed"
 )
 
 TAUS = [0.9, 0.1, 0.5]
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    require_pyplot("a test").close("all")
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,26 @@ def test_observed_levels_are_near_the_nominal_ones(data, kind) -> None:
     np.testing.assert_array_equal(display.line_.get_ydata(), display.observed)
     assert (display.band_ is None) == (kind is ExpectileSVR)
     assert display.ax_.get_xlabel() == "level τ"
+
+
+@pytest.fixture(scope="module")
+def path(data):
+    X, y = data
+    return make_pipeline(StandardScaler(), TauPathSVR(C=3.0)).fit(X, y)
+
+
+def test_calibration_of_a_path(data, path) -> None:
+    display = LevelCalibrationDisplay.from_estimator(path, *data)
+    assert len(display.tau) == 19
+    np.testing.assert_allclose(display.observed, display.tau, atol=0.08)
+
+
+@needs_diagnostics
+def test_reliability_of_a_path(data, path) -> None:
+    X, y = data
+    display = ReliabilityDisplay.from_estimator(path, X, y, tau=0.9)
+    expected = path[-1].predict(path[:-1].transform(X), tau=0.9)
+    np.testing.assert_allclose(display.predictions, expected, rtol=1e-9)
 
 
 def test_observed_levels_by_hand() -> None:

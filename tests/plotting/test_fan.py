@@ -9,19 +9,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import tausvm.plotting.cuts
 import tausvm.plotting.labels
 from tausvm.plotting import FanDisplay
 from tausvm.plotting.labels import spread
 from tausvm.plotting.support import require_pyplot
-
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    require_pyplot("a test").close("all")
 
 
 class Levels:
@@ -42,7 +34,9 @@ def data():
 
 
 def test_docstrings() -> None:
-    assert doctest.testmod(tausvm.plotting.labels).failed == 0
+    for module in (tausvm.plotting.cuts, tausvm.plotting.labels):
+        found = doctest.testmod(module)
+        assert found.attempted > 0 and found.failed == 0
 
 
 def test_spread_keeps_order_and_distance() -> None:

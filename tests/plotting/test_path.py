@@ -12,15 +12,6 @@ from tausvm import TauPathSVC, TauSVC
 from tausvm.plotting import PathBoundaryDisplay, PathDisplay
 from tausvm.plotting.support import require_pyplot
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    require_pyplot("a test").close("all")
-
 
 @pytest.fixture(scope="module")
 def fitted():

@@ -1,9 +1,10 @@
 """Pictures of fitted models, in scikit-learn's display style. Needs matplotlib."""
 
+from .boundary import PathBoundaryDisplay
 from .calibration import LevelCalibrationDisplay
 from .convergence import ConvergenceDisplay
 from .fan import FanDisplay
-from .path import PathBoundaryDisplay, PathDisplay
+from .path import PathDisplay
 from .reliability import ReliabilityDisplay
 from .surface import CVSurfaceDisplay
 

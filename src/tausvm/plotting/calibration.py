@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..inspection import EXPECTILE, QUANTILE, as_columns, functional, levels, observed_level
-from .support import require_pyplot
+from ..inspection import (
+    EXPECTILE,
+    QUANTILE,
+    as_columns,
+    functional,
+    levels,
+    observed_level,
+    predictions,
+)
+from .support import HUE, AxesDisplay
 
 Array = NDArray[np.float64]
 
@@ -20,7 +29,8 @@ SHARES = {
 }
 
 
-class LevelCalibrationDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class LevelCalibrationDisplay(AxesDisplay):
     """The level that predictions have on data against the level that they should have.
 
     A calibrated τ-quantile has a share τ of the targets at or below it; a calibrated τ-expectile
@@ -47,13 +57,10 @@ class LevelCalibrationDisplay:
         for which it depends on the distribution.
     """
 
-    def __init__(
-        self, *, tau: Array, observed: Array, n_samples: int, functional: str = QUANTILE
-    ) -> None:
-        self.tau = tau
-        self.observed = observed
-        self.n_samples = n_samples
-        self.functional = functional
+    tau: Array
+    observed: Array
+    n_samples: int
+    functional: str = QUANTILE
 
     @classmethod
     def from_estimator(
@@ -83,7 +90,7 @@ class LevelCalibrationDisplay:
             )
         return cls.from_predictions(
             y,
-            estimator.predict(X),
+            predictions(estimator, X),
             tau=levels(estimator),
             functional=estimated,
             ax=ax,
@@ -136,7 +143,7 @@ class LevelCalibrationDisplay:
         )
         return display.plot(ax=ax, **plot_options)
 
-    def plot(self, ax: Any = None, *, colour: str = "#1f4e79") -> LevelCalibrationDisplay:
+    def plot(self, ax: Any = None, *, colour: str = HUE) -> LevelCalibrationDisplay:
         """Draw the diagram.
 
         Parameters
@@ -149,10 +156,7 @@ class LevelCalibrationDisplay:
         -------
         self : LevelCalibrationDisplay
         """
-        plt = require_pyplot(type(self).__name__)
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._take_axes(ax)
         self.band_ = self._draw_band()
         (self.ideal_,) = ax.plot([0, 1], [0, 1], "--", color="0.5", linewidth=1, label="calibrated")
         (self.line_,) = ax.plot(
@@ -160,7 +164,6 @@ class LevelCalibrationDisplay:
         )
         ax.set(xlabel="level τ", ylabel=SHARES[self.functional], xlim=(0, 1), ylim=(0, 1))
         ax.set_aspect("equal")
-        ax.spines[["top", "right"]].set_visible(False)
         ax.legend(loc="upper left", frameon=False)
         return self
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..inspection import certificates, levels
+from ..inspection import certificates, last_step, levels
 from ..solvers import Progress
-from .support import require_pyplot
+from .support import HUE, AxesDisplay
 
 AXES = {"seconds": "seconds", "n_iter": "iterations"}
 #: told apart without colour
 STYLES = ("-", "--", "-.", ":")
 
 
-class ConvergenceDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class ConvergenceDisplay(AxesDisplay):
     """The relative duality gap at every check, one line a solve, on a logarithmic axis.
 
     Make one with :meth:`from_estimator` or :meth:`from_results`.
@@ -35,12 +37,9 @@ class ConvergenceDisplay:
     tol_line_ : Line2D or None
     """
 
-    def __init__(
-        self, *, traces: list[list[Progress]], labels: list[str], tol: float | None = None
-    ) -> None:
-        self.traces = traces
-        self.labels = labels
-        self.tol = tol
+    traces: list[list[Progress]]
+    labels: list[str]
+    tol: float | None = None
 
     @classmethod
     def from_estimator(
@@ -70,10 +69,8 @@ class ConvergenceDisplay:
         labels = (
             [f"τ = {tau:g}" for tau in taus] if named else [result.solver for result in results]
         )
-        last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
-        return cls.from_results(
-            results, labels=labels, tol=getattr(last, "tol", None), ax=ax, **plot_options
-        )
+        tol = getattr(last_step(estimator), "tol", None)
+        return cls.from_results(results, labels=labels, tol=tol, ax=ax, **plot_options)
 
     @classmethod
     def from_results(
@@ -110,7 +107,7 @@ class ConvergenceDisplay:
         return display.plot(ax=ax, **plot_options)
 
     def plot(
-        self, ax: Any = None, *, against: str = "seconds", colour: str = "#1f4e79"
+        self, ax: Any = None, *, against: str = "seconds", colour: str = HUE
     ) -> ConvergenceDisplay:
         """Draw the traces.
 
@@ -128,10 +125,7 @@ class ConvergenceDisplay:
         """
         if against not in AXES:
             raise ValueError(f"against must be one of {', '.join(AXES)}, got {against!r}")
-        plt = require_pyplot(type(self).__name__)
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._take_axes(ax)
         shades = np.linspace(1.0, 0.45, max(len(self.traces), 1))
         self.lines_ = []
         for k, (trace, label) in enumerate(zip(self.traces, self.labels, strict=True)):
@@ -163,7 +157,6 @@ class ConvergenceDisplay:
             )
         ax.set_yscale("log")
         ax.set(xlabel=AXES[against], ylabel="relative duality gap")
-        ax.spines[["top", "right"]].set_visible(False)
         if len(self.traces) > 1:
             ax.legend(frameon=False, fontsize="small")
         return self

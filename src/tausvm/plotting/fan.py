@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from .labels import spread
-from .support import require_pyplot
+from ..inspection import last_step
+from .cuts import cut_through, feature_label
+from .labels import label_ends
+from .support import HUE, AxesDisplay
 
 Array = NDArray[np.float64]
 
@@ -19,7 +22,8 @@ GRID = 200
 LABEL_HEIGHT = 0.045
 
 
-class FanDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class FanDisplay(AxesDisplay):
     """Levels as bands of one hue, darker towards the middle, over the data.
 
     Make one with :meth:`from_estimator` or :meth:`from_predictions`.
@@ -50,24 +54,13 @@ class FanDisplay:
         One a level, lowest first.
     """
 
-    def __init__(
-        self,
-        *,
-        grid: Array,
-        predictions: Array,
-        tau: Array,
-        x: Array | None = None,
-        y: Array | None = None,
-        feature_name: str | None = None,
-        target_name: str | None = None,
-    ) -> None:
-        self.grid = grid
-        self.predictions = predictions
-        self.tau = tau
-        self.x = x
-        self.y = y
-        self.feature_name = feature_name
-        self.target_name = target_name
+    grid: Array
+    predictions: Array
+    tau: Array
+    x: Array | None = None
+    y: Array | None = None
+    feature_name: str | None = None
+    target_name: str | None = None
 
     @classmethod
     def from_estimator(
@@ -109,22 +102,19 @@ class FanDisplay:
         if sp.issparse(X):
             raise ValueError("X must be dense for a fan: draw a dense column of it")
         tau = _levels(estimator)
-        columns = getattr(X, "columns", None)
         values = np.asarray(X, dtype=np.float64)
         if values.ndim != 2:
             raise ValueError(f"X must have two dimensions, got shape {values.shape}")
-        column = _column(feature, columns, values.shape[1])
+        column = _column(feature, getattr(X, "columns", None), values.shape[1])
         x = values[:, column]
-        cut = np.tile(np.median(values, axis=0), (GRID, 1))
-        cut[:, column] = np.linspace(x.min(), x.max(), GRID)
-        points = cut if columns is None else type(X)(cut, columns=columns)
+        grid = np.linspace(x.min(), x.max(), GRID)
         if feature_name is None:
-            feature_name = f"feature {column}" if columns is None else str(columns[column])
+            feature_name = feature_label(X, column)
         if target_name is None:
             target_name = getattr(y, "name", None)
         return cls.from_predictions(
-            cut[:, column],
-            estimator.predict(points),
+            grid,
+            estimator.predict(cut_through(X, {column: grid})),
             tau=tau,
             x=None if y is None else x,
             y=y,
@@ -194,7 +184,7 @@ class FanDisplay:
         self,
         ax: Any = None,
         *,
-        colour: str = "#1f4e79",
+        colour: str = HUE,
         level_format: str = "{:.3g}",
         scatter_options: dict[str, Any] | None = None,
     ) -> FanDisplay:
@@ -215,15 +205,10 @@ class FanDisplay:
         -------
         self : FanDisplay
         """
-        plt = require_pyplot(type(self).__name__)
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
-        self.ax_ = ax
-        self.figure_ = ax.figure
+        ax = self._take_axes(ax)
         self.bands_ = self._draw_bands(colour)
         self.scatter_ = self._draw_data(scatter_options or {})
         self.lines_ = self._draw_lines(colour)
-        ax.spines[["top", "right"]].set_visible(False)
         ax.margins(x=0.02)
         ax.set(xlabel=self.feature_name or "", ylabel=self.target_name or "")
         self.labels_ = self._draw_labels(colour, level_format)
@@ -277,32 +262,23 @@ class FanDisplay:
 
     def _draw_labels(self, colour: str, level_format: str) -> list[Any]:
         """Each level at the right end of its line, joined to it where it had to move."""
-        bottom, top = self.ax_.get_ylim()
-        ends = (self.predictions[-1] - bottom) / (top - bottom)
-        placed = spread(ends, LABEL_HEIGHT)
-        return [
-            self.ax_.annotate(
-                level_format.format(tau),
-                xy=(self.grid[-1], level),
-                xycoords="data",
-                xytext=(1.03, place),
-                textcoords=self.ax_.transAxes,
-                va="center",
-                fontsize="small",
-                fontweight="bold" if np.isclose(tau, 0.5) else "normal",
-                color=colour,
-                annotation_clip=False,
-                arrowprops={
-                    "arrowstyle": "-",
-                    "color": _tint(colour, 0.5),
-                    "linewidth": 0.6,
-                    "shrinkA": 0,
-                    "shrinkB": 1,
-                    "relpos": (0.0, 0.5),
-                },
-            )
-            for tau, level, place in zip(self.tau, self.predictions[-1], placed, strict=True)
-        ]
+        joint = {
+            "arrowstyle": "-",
+            "color": _tint(colour, 0.5),
+            "linewidth": 0.6,
+            "shrinkA": 0,
+            "shrinkB": 1,
+            "relpos": (0.0, 0.5),
+        }
+        weights = ["bold" if np.isclose(tau, 0.5) else "normal" for tau in self.tau]
+        return label_ends(
+            self.ax_,
+            (self.grid[-1], self.predictions[-1]),
+            [level_format.format(tau) for tau in self.tau],
+            [{"color": colour, "fontweight": weight, "arrowprops": joint} for weight in weights],
+            beside=1.03,
+            height=LABEL_HEIGHT,
+        )
 
 
 def _column(feature: int | str, columns: Any, width: int) -> int:
@@ -319,7 +295,7 @@ def _column(feature: int | str, columns: Any, width: int) -> int:
 
 def _levels(estimator: Any) -> Array:
     """τ of an estimator, or of the last step of a pipeline."""
-    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    last = last_step(estimator)
     tau = getattr(last, "tau", None)
     if tau is None:
         raise TypeError(f"a fan needs an estimator with levels tau, got {type(last).__name__}")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,3 +37,47 @@ def spread(positions: Array, distance: float) -> Array:
     out = np.empty(len(positions))
     out[order] = np.concatenate([np.full(size, mean) for mean, size in pools] or [steps]) + steps
     return out
+
+
+def label_ends(
+    ax: Any,
+    ends: tuple[float, Array],
+    texts: Sequence[str],
+    looks: Sequence[dict[str, Any]],
+    *,
+    beside: float,
+    height: float,
+) -> list[Any]:
+    """Name lines at their right ends; the limits of the axes must be final.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    ends : float and array (n_lines,)
+        Where the lines end: x, and the y of each.
+    texts : list of str
+    looks : list of dict
+        Passed to ``Axes.annotate``, one a label.
+    beside, height : float
+        Where labels stand and the height one of them takes, as shares of the axes.
+
+    Returns
+    -------
+    labels : list of Annotation
+    """
+    x, heights = ends
+    bottom, top = ax.get_ylim()
+    placed = spread((heights - bottom) / (top - bottom), height)
+    return [
+        ax.annotate(
+            text,
+            xy=(x, y),
+            xytext=(beside, place),
+            textcoords=ax.transAxes,
+            va="center",
+            fontsize="small",
+            annotation_clip=False,
+            **look,
+        )
+        for text, y, place, look in zip(texts, heights, placed, looks, strict=True)
+    ]

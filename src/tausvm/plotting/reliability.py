@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..inspection import EXPECTILE, LOCATION, QUANTILE, as_columns, functional, levels
-from .support import require_pyplot
+from ..inspection import (
+    EXPECTILE,
+    LOCATION,
+    QUANTILE,
+    as_columns,
+    functional,
+    levels,
+    predictions,
+)
+from .support import HUE, AxesDisplay, require_pyplot
 
 Array = NDArray[np.float64]
 
 
-class ReliabilityDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class ReliabilityDisplay(AxesDisplay):
     """The reliability diagram of one level: conditional level given the prediction.
 
     Where the curve, an isotonic regression of the targets on the predictions, follows the
@@ -33,20 +43,11 @@ class ReliabilityDisplay:
     figure_ : matplotlib Figure
     """
 
-    def __init__(
-        self,
-        *,
-        y: Array,
-        predictions: Array,
-        tau: float = 0.5,
-        functional: str = EXPECTILE,
-        target_name: str | None = None,
-    ) -> None:
-        self.y = y
-        self.predictions = predictions
-        self.tau = tau
-        self.functional = functional
-        self.target_name = target_name
+    y: Array
+    predictions: Array
+    tau: float = 0.5
+    functional: str = EXPECTILE
+    target_name: str | None = None
 
     @classmethod
     def from_estimator(
@@ -84,7 +85,7 @@ class ReliabilityDisplay:
         estimated = functional(estimator)
         if estimated not in (EXPECTILE, QUANTILE, LOCATION):
             raise TypeError(f"reliability needs a regressor, got {type(estimator).__name__}")
-        columns = as_columns(estimator.predict(X))
+        columns = as_columns(predictions(estimator, X))
         taus = levels(estimator) or [0.5]
         if tau is None:
             place = int(np.argmin(np.abs(np.array(taus) - 0.5)))
@@ -147,7 +148,7 @@ class ReliabilityDisplay:
         self,
         ax: Any = None,
         *,
-        colour: str = "#1f4e79",
+        colour: str = HUE,
         n_bootstrap: int | None = None,
         confidence_level: float = 0.9,
     ) -> ReliabilityDisplay:
@@ -167,7 +168,7 @@ class ReliabilityDisplay:
         -------
         self : ReliabilityDisplay
         """
-        plt = require_pyplot(type(self).__name__)
+        require_pyplot(type(self).__name__)
         try:
             from model_diagnostics import config_context
             from model_diagnostics.calibration import plot_reliability_diagram
@@ -176,8 +177,7 @@ class ReliabilityDisplay:
                 "ReliabilityDisplay needs model-diagnostics, which is not installed: "
                 "pip install 'tausvm[diagnostics]'"
             ) from error
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+        ax = self._take_axes(ax)
         before = len(ax.lines)
         with config_context(plot_backend="matplotlib"):
             plot_reliability_diagram(
@@ -200,6 +200,4 @@ class ReliabilityDisplay:
             xlabel=f"predicted {self.functional} of {name}",
             ylabel=f"observed {self.functional} of {name} there",
         )
-        ax.spines[["top", "right"]].set_visible(False)
-        self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -1,8 +1,13 @@
-"""What every display needs: matplotlib, or a clear word that it is missing."""
+"""What every display needs: matplotlib or a clear word that it is missing, axes, and a hue."""
 
 from __future__ import annotations
 
 from typing import Any
+
+#: the hue of all displays
+HUE = "#1f4e79"
+#: of the positive and the negative class
+CLASS_HUES = (HUE, "#b1452c")
 
 
 def require_pyplot(caller: str) -> Any:
@@ -14,3 +19,24 @@ def require_pyplot(caller: str) -> Any:
             f"{caller} needs matplotlib, which is not installed: pip install 'tausvm[plot]'"
         ) from error
     return plt
+
+
+def hide_frame(ax: Any) -> None:
+    """Leave the two axes alone: no lines above and to the right."""
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+class AxesDisplay:
+    """Base of the displays that draw on one pair of axes."""
+
+    ax_: Any
+    figure_: Any
+
+    def _take_axes(self, ax: Any) -> Any:
+        """The axes to draw on: those given, or those of a new figure."""
+        plt = require_pyplot(type(self).__name__)
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        hide_frame(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..inspection import last_step
-from .support import require_pyplot
+from .support import HUE, AxesDisplay
 
 Array = NDArray[np.float64]
 
 
-class CVSurfaceDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class CVSurfaceDisplay(AxesDisplay):
     """The mean cross-validated score over (C, γ), points left out hatched, the choice marked.
 
     A kernel without γ gives a curve over C. Make one with :meth:`from_estimator`.
@@ -40,20 +42,11 @@ class CVSurfaceDisplay:
         The mark at the chosen point.
     """
 
-    def __init__(
-        self,
-        *,
-        Cs: Array,
-        gammas: Array,
-        scores: Array,
-        best: tuple[float, float],
-        score_name: str = "score",
-    ) -> None:
-        self.Cs = Cs
-        self.gammas = gammas
-        self.scores = scores
-        self.best = best
-        self.score_name = score_name
+    Cs: Array
+    gammas: Array
+    scores: Array
+    best: tuple[float, float]
+    score_name: str = "score"
 
     @classmethod
     def from_estimator(
@@ -116,10 +109,7 @@ class CVSurfaceDisplay:
         -------
         self : CVSurfaceDisplay
         """
-        plt = require_pyplot(type(self).__name__)
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._take_axes(ax)
         self.mesh_ = self.line_ = None
         ax.set_xscale("log")
         ax.set_xlabel("C")
@@ -132,7 +122,7 @@ class CVSurfaceDisplay:
             "label": "chosen",
         }
         if len(self.gammas) == 0:
-            (self.line_,) = ax.plot(self.Cs, self.scores[0], "o-", color="#1f4e79", markersize=4)
+            (self.line_,) = ax.plot(self.Cs, self.scores[0], "o-", color=HUE, markersize=4)
             height = self.scores[0][np.argmin(np.abs(np.log(self.Cs / self.best[0])))]
             (self.best_,) = ax.plot([self.best[0]], [height], color="black", **mark)
             ax.set_ylabel(self.score_name)
@@ -140,7 +130,6 @@ class CVSurfaceDisplay:
             self._draw_mesh(cmap)
             (self.best_,) = ax.plot([self.best[0]], [self.best[1]], color="white", **mark)
             ax.set_title(f"chosen: C = {self.best[0]:.3g}, γ = {self.best[1]:.3g}", fontsize=11)
-        ax.spines[["top", "right"]].set_visible(False)
         return self
 
     def _draw_mesh(self, cmap: str) -> None:
@@ -148,11 +137,9 @@ class CVSurfaceDisplay:
         ax.set_facecolor("0.92")
         shown = np.ma.masked_invalid(self.scores)
         # a few hopeless corners must not flatten the rest
-        spread = np.quantile(shown.compressed(), [0.0, 0.75])
+        shares = [0.25, 1.0] if self.score_name.endswith("score") else [0.0, 0.75]
+        low, high = (float(end) for end in np.quantile(shown.compressed(), shares))
         x, y = _edges(self.Cs), _edges(self.gammas)
-        low, high = float(spread[0]), float(spread[1])
-        if self.score_name.endswith("score"):
-            low, high = (float(v) for v in np.quantile(shown.compressed(), [0.25, 1.0]))
         self.mesh_ = ax.pcolormesh(x, y, shown, cmap=cmap, vmin=low, vmax=max(high, low + 1e-12))
         ax.set_yscale("log")
         ax.set_ylabel("γ")
