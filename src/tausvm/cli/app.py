@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
 from .. import __version__
-from ..kernels import KERNELS
 from ..persistence import save
 from . import errors
 from .errors import InputError
 from .fitting import MODEL, FitOptions, fit_file
 from .kinds import KINDS, Settings, kind_named
+from .options import at_least, read_gamma, read_kernel, read_levels, read_loss, read_names, share
 from .predicting import (
     check_folder,
     load_model,
@@ -29,7 +29,7 @@ from .predicting import (
     write_table,
 )
 from .progress import error_console
-from .show import column_table, parameter_table, print_scores
+from .show import model_facts, print_model, print_scores
 
 app = typer.Typer(
     name="tausvm",
@@ -56,7 +56,10 @@ app = typer.Typer(
 _KINDS_HELP = "What to estimate. " + " ".join(
     f"[bold]{kind.name}[/bold]: {kind.summary}." for kind in KINDS.values()
 )
-DATA, SHAPE, PARAMETERS = "Data", "Model", "Parameters"
+#: the options of ``fit``, by the panel of its help that shows them
+_data = partial(typer.Option, rich_help_panel="Data")
+_model = partial(typer.Option, rich_help_panel="Model")
+_parameter = partial(typer.Option, rich_help_panel="Parameters")
 
 DataFile = Annotated[
     Path, typer.Argument(metavar="DATA", help="CSV, TSV, Parquet or svmlight file, also .gz.")
@@ -98,130 +101,68 @@ def fit(
     ],
     target: Annotated[
         str | None,
-        typer.Option(
-            metavar="COL",
-            help="The column to predict; svmlight files have their own.",
-            rich_help_panel=DATA,
-        ),
+        _data(metavar="COL", help="The column to predict; svmlight files have their own."),
     ] = None,
     features: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B",
-            help="The columns to predict from; all others by default.",
-            rich_help_panel=DATA,
-        ),
+        str, _data(metavar="A,B", help="The columns to predict from; all others by default.")
     ] = "",
-    drop: Annotated[
-        str, typer.Option(metavar="A,B", help="Columns to leave out.", rich_help_panel=DATA)
-    ] = "",
+    drop: Annotated[str, _data(metavar="A,B", help="Columns to leave out.")] = "",
     categorical: Annotated[
         str,
-        typer.Option(
+        _data(
             metavar="A,B",
             help="Columns of numbers that are codes: one-hot encoded, as text columns are.",
-            rich_help_panel=DATA,
         ),
     ] = "",
     max_categories: Annotated[
-        int,
-        typer.Option(
-            min=1, help="Refuse a category column with more values.", rich_help_panel=DATA
-        ),
+        int, _data(min=1, help="Refuse a category column with more values.")
     ] = 50,
-    weight: Annotated[
-        str | None,
-        typer.Option(metavar="COL", help="A column of row weights.", rich_help_panel=DATA),
-    ] = None,
+    weight: Annotated[str | None, _data(metavar="COL", help="A column of row weights.")] = None,
     impute: Annotated[
         bool,
-        typer.Option(
+        _data(
             "--impute",
             help="Fill missing numbers by the median and missing categories by the most "
             "frequent one; otherwise they are refused, with their rows and columns.",
-            rich_help_panel=DATA,
         ),
     ] = False,
     holdout: Annotated[
         float,
-        typer.Option(
+        _data(
             metavar="SHARE",
             help="Set this share of the rows aside and score on them, for example 0.25.",
-            rich_help_panel=DATA,
         ),
     ] = 0.0,
-    kind: Annotated[
-        str, typer.Option(metavar="KIND", help=_KINDS_HELP, rich_help_panel=SHAPE)
-    ] = "quantile",
+    kind: Annotated[str, _model(metavar="KIND", help=_KINDS_HELP)] = "quantile",
     tau: Annotated[
         str | None,
-        typer.Option(
+        _model(
             metavar="T,T,…",
             help="Levels strictly between 0 and 1. For a classifier one level: with cost a of a "
             "missed positive and b of a false alarm, τ = b/(a + b).",
-            rich_help_panel=SHAPE,
         ),
     ] = None,
     loss: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LOSS",
-            help="For kinds with a choice: what they estimate.",
-            rich_help_panel=SHAPE,
-        ),
+        str | None, _model(metavar="LOSS", help="For kinds with a choice: what they estimate.")
     ] = None,
-    positive: Annotated[
-        str | None,
-        typer.Option(metavar="LABEL", help="The positive class.", rich_help_panel=SHAPE),
-    ] = None,
+    positive: Annotated[str | None, _model(metavar="LABEL", help="The positive class.")] = None,
     tune: Annotated[
-        bool,
-        typer.Option(
-            "--tune",
-            help="Choose C and γ by cross-validation, for every level.",
-            rich_help_panel=SHAPE,
-        ),
+        bool, _model("--tune", help="Choose C and γ by cross-validation, for every level.")
     ] = False,
     C: Annotated[
-        float | None,
-        typer.Option(
-            "--C", help="Cost of a unit of loss: large C fits closely.", rich_help_panel=PARAMETERS
-        ),
+        float | None, _parameter("--C", help="Cost of a unit of loss: large C fits closely.")
     ] = None,
     gamma: Annotated[
-        str,
-        typer.Option(
-            help="How fast influence fades with distance: a number, scale or auto.",
-            rich_help_panel=PARAMETERS,
-        ),
+        str, _parameter(help="How fast influence fades with distance: a number, scale or auto.")
     ] = "scale",
-    epsilon: Annotated[
-        float | None,
-        typer.Option(help="Errors below it cost nothing.", rich_help_panel=PARAMETERS),
-    ] = None,
-    kernel: Annotated[
-        str,
-        typer.Option(help="linear, poly, rbf, laplacian or sigmoid.", rich_help_panel=PARAMETERS),
-    ] = "rbf",
-    tol: Annotated[
-        float,
-        typer.Option(help="The relative duality gap to stop at.", rich_help_panel=PARAMETERS),
-    ] = 1e-4,
-    time_limit: Annotated[
-        float | None, typer.Option(help="Seconds for the fit.", rich_help_panel=PARAMETERS)
-    ] = None,
-    folds: Annotated[int, typer.Option(help="Folds of --tune.", rich_help_panel=PARAMETERS)] = 5,
-    grid: Annotated[
-        int,
-        typer.Option(help="Values of C and of γ that --tune tries.", rich_help_panel=PARAMETERS),
-    ] = 10,
-    jobs: Annotated[
-        int | None, typer.Option(help="Jobs of --tune.", rich_help_panel=PARAMETERS)
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(help="Of the folds and the rows set aside.", rich_help_panel=PARAMETERS),
-    ] = 0,
+    epsilon: Annotated[float | None, _parameter(help="Errors below it cost nothing.")] = None,
+    kernel: Annotated[str, _parameter(help="linear, poly, rbf, laplacian or sigmoid.")] = "rbf",
+    tol: Annotated[float, _parameter(help="The relative duality gap to stop at.")] = 1e-4,
+    time_limit: Annotated[float | None, _parameter(help="Seconds for the fit.")] = None,
+    folds: Annotated[int, _parameter(help="Folds of --tune.")] = 5,
+    grid: Annotated[int, _parameter(help="Values of C and of γ that --tune tries.")] = 10,
+    jobs: Annotated[int | None, _parameter(help="Jobs of --tune.")] = None,
+    seed: Annotated[int, _parameter(help="Of the folds and the rows set aside.")] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the figures as JSON instead of a table.")
     ] = False,
@@ -237,42 +178,39 @@ def fit(
     if loss == "svr" and tau is not None:
         raise InputError("--tau: --loss svr has no levels")
     settings = Settings(
-        tau=_levels(tau, chosen.default_tau, chosen.several, kind),
+        tau=read_levels(tau, chosen.default_tau, chosen.several, kind),
         C=C,
-        gamma=_gamma(gamma),
+        gamma=read_gamma(gamma),
         epsilon=epsilon,
-        kernel=_kernel(kernel),
+        kernel=read_kernel(kernel),
         tol=tol,
         time_limit=time_limit,
-        loss=_loss(loss, chosen.losses, kind),
+        loss=read_loss(loss, chosen.losses, kind),
         folds=folds,
-        grid=_at_least("--grid", grid, 1),
+        grid=at_least("--grid", grid, 1),
         jobs=jobs,
-        seed=_at_least("--seed", seed, 0),
+        seed=at_least("--seed", seed, 0),
     )
-    if not 0 <= holdout < 1:
-        raise InputError(f"--holdout: must be at least 0 and below 1, got {holdout:g}")
-    check_folder(save_to)
     options = FitOptions(
         target=target,
-        features=_names(features),
-        drop=_names(drop),
-        categorical=_names(categorical),
+        features=read_names(features),
+        drop=read_names(drop),
+        categorical=read_names(categorical),
         max_categories=max_categories,
         weight=weight,
         impute=impute,
-        holdout=holdout,
+        holdout=share("--holdout", holdout),
         positive=positive,
         tune=tune,
     )
+    check_folder(save_to)
     messages = error_console()
     fitted = fit_file(data, chosen, settings, options, messages)
     try:
         save(fitted.model, save_to, card=fitted.card)
     except OSError as error:
         raise InputError(f"{save_to}: cannot be written: {error.strerror}") from error
-    for line in fitted.warnings:
-        _say(messages, f"warning: {line}")
+    _warn(messages, fitted.warnings)
     if as_json:
         sys.stdout.write(json.dumps({"model": str(save_to), **fitted.card}) + "\n")
     else:
@@ -308,7 +246,7 @@ def predict(
         output_format(output)
     loaded, info = load_model(model)
     table, X, told = model_input(data, info.card)
-    taus = () if tau is None else _levels(tau, (), True, info.card["kind"])
+    taus = () if tau is None else read_levels(tau, (), True, info.card["kind"])
     predictions = prediction_table(loaded, info.card, X, taus)
     if keep:
         if table.frame is None:
@@ -319,8 +257,7 @@ def predict(
         kept = table.frame.reset_index(drop=True)
         predictions = kept.join(predictions)
     messages = error_console()
-    for line in told:
-        _say(messages, f"warning: {line}")
+    _warn(messages, told)
     write_table(predictions, output)
     if output is not None:
         _say(messages, f"{len(predictions)} rows written to {output}")
@@ -348,9 +285,7 @@ def report(
     check_folder(output)
     loaded, info = load_model(model)
     X, y, told = report_rows(data, info.card)
-    messages = error_console()
-    for line in told:
-        _say(messages, f"warning: {line}")
+    _warn(error_console(), told)
     try:
         write_report(
             loaded,
@@ -377,28 +312,10 @@ def info(
     """Tell what a model is: what it was fitted to, how good it was, and what wrote it."""
     loaded, about = load_model(model)
     machine = loaded.named_steps[MODEL]
-    parameters = {name: value for name, value in machine.get_params().items() if name != "verbose"}
     if as_json:
-        told = {
-            "created": about.created,
-            "versions": about.versions,
-            "estimator": type(machine).__name__,
-            "parameters": {name: _jsonable(value) for name, value in parameters.items()},
-            **about.card,
-        }
-        sys.stdout.write(json.dumps(told) + "\n")
-        return errors.SUCCESS
-    console = Console(highlight=False)
-    print_scores(console, about.card)
-    if about.card["classes"]:
-        negative, positive = about.card["classes"]
-        console.print(f"positive class: {positive}, negative: {negative}", markup=False)
-    if about.card["columns"]:
-        console.print(column_table(about.card["columns"]))
-    console.print(f"{type(machine).__name__}", style="bold")
-    console.print(parameter_table(parameters))
-    versions = ", ".join(f"{name} {number}" for name, number in about.versions.items())
-    console.print(f"\nwritten {about.created} by {versions}", style="dim", markup=False)
+        sys.stdout.write(json.dumps(model_facts(machine, about)) + "\n")
+    else:
+        print_model(Console(highlight=False), machine, about)
     return errors.SUCCESS
 
 
@@ -443,73 +360,10 @@ def _say(console: Console, line: str) -> None:
     console.print(f"tausvm: {escape(line)}")
 
 
+def _warn(console: Console, lines: Sequence[str]) -> None:
+    for line in lines:
+        _say(console, f"warning: {line}")
+
+
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _names(text: str) -> list[str]:
-    """Names between commas."""
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _levels(
-    text: str | None, default: tuple[float, ...], several: bool, kind: str
-) -> tuple[float, ...]:
-    """Levels between commas, in ascending order."""
-    if text is None:
-        return default
-    if not default and not several:
-        raise InputError(f"--tau: --kind {kind} has no levels")
-    levels = []
-    for part in text.split(","):
-        try:
-            level = float(part)
-        except ValueError as error:
-            raise InputError(f"--tau: {part.strip()!r} is not a number") from error
-        if not 0 < level < 1:
-            raise InputError(f"--tau: levels lie strictly between 0 and 1, got {part.strip()}")
-        levels.append(level)
-    if len(set(levels)) < len(levels):
-        raise InputError(f"--tau: a level occurs twice in {text!r}")
-    if not several and len(levels) > 1:
-        raise InputError(f"--tau: --kind {kind} takes one level, got {len(levels)}")
-    return tuple(sorted(levels))
-
-
-def _gamma(text: str) -> str | float:
-    if text in {"scale", "auto"}:
-        return text
-    try:
-        gamma = float(text)
-    except ValueError as error:
-        raise InputError(f"--gamma: must be a number, scale or auto, got {text!r}") from error
-    if not (gamma > 0 and math.isfinite(gamma)):
-        raise InputError(f"--gamma: must be a finite number above 0, got {text}")
-    return gamma
-
-
-def _kernel(name: str) -> str:
-    choices = [kernel for kernel in KERNELS if kernel != "precomputed"]
-    if name not in choices:
-        raise InputError(f"--kernel: must be one of {', '.join(choices)}, got {name!r}")
-    return name
-
-
-def _loss(name: str | None, choices: tuple[str, ...], kind: str) -> str:
-    if name is None:
-        return choices[0] if choices else ""
-    if not choices:
-        raise InputError(f"--loss: --kind {kind} has no choice of losses")
-    if name not in choices:
-        raise InputError(f"--loss: must be one of {', '.join(choices)}, got {name!r}")
-    return name
-
-
-def _at_least(option: str, value: int, least: int) -> int:
-    if value < least:
-        raise InputError(f"{option}: must be at least {least}, got {value}")
-    return value
-
-
-def _jsonable(value: Any) -> Any:
-    return value if isinstance(value, bool | int | float | str | list | None) else str(value)

@@ -1,4 +1,4 @@
-"""Tables for people."""
+"""A model in tables for people, and in plain values for scripts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.table import Table
+
+from ..persistence import ModelInfo
 
 #: columns of the last table: heading, key, format
 FIGURES = (
@@ -75,3 +77,36 @@ def column_table(columns: list[dict[str, Any]]) -> Table:
             values = ", ".join(c["values"][:8]) + (" …" if len(c["values"]) > 8 else "")
         table.add_row(c["name"], c["type"], values)
     return table
+
+
+def print_model(console: Console, machine: Any, about: ModelInfo) -> None:
+    """All that is known of a model: scores, columns, parameters, and what wrote it."""
+    print_scores(console, about.card)
+    if about.card["classes"]:
+        negative, positive = about.card["classes"]
+        console.print(f"positive class: {positive}, negative: {negative}", markup=False)
+    if about.card["columns"]:
+        console.print(column_table(about.card["columns"]))
+    console.print(f"{type(machine).__name__}", style="bold")
+    console.print(parameter_table(_parameters(machine)))
+    versions = ", ".join(f"{name} {number}" for name, number in about.versions.items())
+    console.print(f"\nwritten {about.created} by {versions}", style="dim", markup=False)
+
+
+def model_facts(machine: Any, about: ModelInfo) -> dict[str, Any]:
+    """The same as values that JSON has."""
+    return {
+        "created": about.created,
+        "versions": about.versions,
+        "estimator": type(machine).__name__,
+        "parameters": {name: _jsonable(value) for name, value in _parameters(machine).items()},
+        **about.card,
+    }
+
+
+def _parameters(machine: Any) -> dict[str, Any]:
+    return {name: value for name, value in machine.get_params().items() if name != "verbose"}
+
+
+def _jsonable(value: Any) -> Any:
+    return value if isinstance(value, bool | int | float | str | list | None) else str(value)

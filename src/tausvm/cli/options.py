@@ -1,0 +1,83 @@
+"""Values of options: what their text says, or an error that names the option."""
+
+from __future__ import annotations
+
+import math
+
+from ..kernels import KERNELS
+from .errors import InputError
+
+
+def read_names(text: str) -> list[str]:
+    """Names between commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def read_levels(
+    text: str | None, default: tuple[float, ...], several: bool, kind: str
+) -> tuple[float, ...]:
+    """Levels between commas, in ascending order."""
+    if text is None:
+        return default
+    if not default and not several:
+        raise InputError(f"--tau: --kind {kind} has no levels")
+    levels = []
+    for part in text.split(","):
+        try:
+            level = float(part)
+        except ValueError as error:
+            raise InputError(f"--tau: {part.strip()!r} is not a number") from error
+        if not 0 < level < 1:
+            raise InputError(f"--tau: levels lie strictly between 0 and 1, got {part.strip()}")
+        levels.append(level)
+    if len(set(levels)) < len(levels):
+        raise InputError(f"--tau: a level occurs twice in {text!r}")
+    if not several and len(levels) > 1:
+        raise InputError(f"--tau: --kind {kind} takes one level, got {len(levels)}")
+    return tuple(sorted(levels))
+
+
+def read_gamma(text: str) -> str | float:
+    """A number above 0, or the name of a rule."""
+    if text in {"scale", "auto"}:
+        return text
+    try:
+        gamma = float(text)
+    except ValueError as error:
+        raise InputError(f"--gamma: must be a number, scale or auto, got {text!r}") from error
+    if not (gamma > 0 and math.isfinite(gamma)):
+        raise InputError(f"--gamma: must be a finite number above 0, got {text}")
+    return gamma
+
+
+def read_kernel(name: str) -> str:
+    """One of the kernels that are computed from features."""
+    choices = [kernel for kernel in KERNELS if kernel != "precomputed"]
+    if name not in choices:
+        raise InputError(f"--kernel: must be one of {', '.join(choices)}, got {name!r}")
+    return name
+
+
+def read_loss(name: str | None, choices: tuple[str, ...], kind: str) -> str:
+    """One of the losses of a kind, the first of them by default."""
+    if name is None:
+        return choices[0] if choices else ""
+    if not choices:
+        raise InputError(f"--loss: --kind {kind} has no choice of losses")
+    if name not in choices:
+        raise InputError(f"--loss: must be one of {', '.join(choices)}, got {name!r}")
+    return name
+
+
+def at_least(option: str, value: int, least: int) -> int:
+    """A value that is not too small."""
+    if value < least:
+        raise InputError(f"{option}: must be at least {least}, got {value}")
+    return value
+
+
+def share(option: str, value: float) -> float:
+    """A share of the rows, possibly none but not all."""
+    if not 0 <= value < 1:
+        raise InputError(f"{option}: must be at least 0 and below 1, got {value:g}")
+    return value
