@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import d2_pinball_score
 
-import tausvm.estimators.joint as joint
+import tausvm.estimators.joint_machine as joint_machine
 from tausvm import (
     SVR,
     ExpectileSVR,
@@ -272,8 +272,8 @@ def no_work(monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("work before the checks were done")
 
-    monkeypatch.setattr(joint, "solve_joint", refuse)
-    monkeypatch.setattr(joint, "KernelGram", refuse)
+    monkeypatch.setattr(joint_machine, "solve_joint", refuse)
+    monkeypatch.setattr(joint_machine, "KernelGram", refuse)
 
 
 @pytest.mark.parametrize(

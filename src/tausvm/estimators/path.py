@@ -13,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from ..solvers.moving_box import MovingBox
 from ..solvers.path_problem import PathProblem
-from ..solvers.tau_path import flip_levels
 from .classification import TauSVC
+from .level_curves import distribution_at, flip_levels, quantiles_at
 from .machine import slices
-from .parameters import check_flag, check_positive, is_real, refuse
-from .path_machine import MIDDLE, MOST_LEVELS, PathMachine, check_levels
+from .parameters import check_flag, check_positive
+from .path_machine import MIDDLE, MOST_LEVELS, PathMachine, check_inner_level, check_levels
 from .regression import QuantileSVR
 
 Array = NDArray[np.float64]
@@ -273,11 +273,10 @@ class TauPathSVC(ClassifierMixin, PathMachine):
             Strictly between 0 and 1.
         """
         check_is_fitted(self)
-        if not (is_real(tau) and 0 < tau < 1):
-            raise refuse("tau", "a number strictly between 0 and 1", tau)
-        machine = TauSVC(tau=float(tau), **self._shared_parameters())
+        tau = check_inner_level(tau)
+        machine = TauSVC(tau=tau, **self._shared_parameters())
         machine.classes_ = self.classes_
-        self._as_machine(machine, float(tau))
+        self._as_machine(machine, tau)
         return machine
 
     def for_costs(self, false_positive: float, false_negative: float) -> TauSVC:
@@ -427,12 +426,10 @@ memory_limit, verbose
         -------
         array of shape (n_samples,), or (n_samples, n_levels) for an array of levels
         """
-        taus = check_levels(tau)
-        X = self._rows_to_predict(X)
         if self.monotone:
-            values = self._rearranged_at(X, np.tile(taus, (X.shape[0], 1)))
-        else:
-            values = self._values(X, 0, taus)
+            return self.ppf(X, tau)
+        taus = check_levels(tau)
+        values = self._values(self._rows_to_predict(X), 0, taus)
         return values[:, 0] if np.ndim(tau) == 0 else values
 
     def ppf(self, X: Any, tau: Any) -> Array:
@@ -469,9 +466,7 @@ memory_limit, verbose
         targets = np.broadcast_to(np.asarray(y, dtype=np.float64), (X.shape[0],))
         out = np.empty(X.shape[0])
         for part, taus, values in self._rearranged(X):
-            rows = zip(values, targets[part], strict=True)
-            out[part] = [np.interp(target, row, taus) for row, target in rows]
-            out[part] = np.where(targets[part] < values[:, 0], 0.0, out[part])
+            out[part] = distribution_at(values, taus, targets[part])
         return out
 
     def sample(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
@@ -502,8 +497,7 @@ memory_limit, verbose
         """The rearranged quantiles at the levels of each row."""
         out = np.empty(levels.shape)
         for part, taus, values in self._rearranged(X):
-            for row, wanted, quantiles in zip(out[part], levels[part], values, strict=True):
-                row[:] = np.interp(wanted, taus, quantiles)
+            out[part] = quantiles_at(values, taus, levels[part])
         return out
 
     def at(self, tau: float) -> QuantileSVR:
@@ -518,9 +512,8 @@ memory_limit, verbose
             Strictly between 0 and 1.
         """
         check_is_fitted(self)
-        if not (is_real(tau) and 0 < tau < 1):
-            raise refuse("tau", "a number strictly between 0 and 1", tau)
-        machine = QuantileSVR(tau=float(tau), **self._shared_parameters())
+        tau = check_inner_level(tau)
+        machine = QuantileSVR(tau=tau, **self._shared_parameters())
         machine._range = None
-        self._as_machine(machine, float(tau))
+        self._as_machine(machine, tau)
         return machine

@@ -301,6 +301,13 @@ def check_level(tau: Any) -> float:
     return float(tau)
 
 
+def check_inner_level(tau: Any) -> float:
+    """One level that a machine of a single level can have."""
+    if not (is_real(tau) and 0 < tau < 1):
+        raise refuse("tau", "a number strictly between 0 and 1", tau)
+    return float(tau)
+
+
 def check_levels(tau: Any) -> Array:
     """Levels in [0, 1] as an array; a ValueError that names the first that is not."""
     if np.ndim(tau) == 0:

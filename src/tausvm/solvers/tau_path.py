@@ -133,24 +133,3 @@ class TauPath:
         """Where β is at τ: −1 at its lower bound, 0 free, 1 at its upper bound."""
         record, _ = self._locate(tau)
         return self.status(record if record >= self.middle else record + 1)
-
-
-def flip_levels(values: Array, taus: Array, middle: float) -> Array:
-    """The level at which each row of decisions f(x, τ) flips from positive to negative; f is
-    linear between levels, and ``middle`` is one of them.
-
-    Where it flips more than once: ``middle`` and the length of the positive levels above it for
-    rows positive there, the length of those below it for the others.
-    """
-    place = int(np.searchsorted(taus, middle))
-    left, right = values[:, :-1], values[:, 1:]
-    # max(·, 0) of both ends over their absolute sum is the positive part of a segment
-    above = np.maximum(left, 0.0) + np.maximum(right, 0.0)
-    size = np.abs(left) + np.abs(right)
-    positive = np.divide(above, size, out=np.zeros_like(size), where=size > 0) * np.diff(taus)
-    beyond = middle + positive[:, place:].sum(axis=1)
-    return np.where(
-        values[:, place] > 0,
-        np.clip(beyond, np.nextafter(middle, 1.0), 1.0),
-        np.minimum(positive[:, :place].sum(axis=1), middle),
-    )
