@@ -9,8 +9,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import tausvm.estimators.path_machine as estimators
-import tausvm.solvers.path as walk
+import tausvm.solvers.path_walk as walk
 from tausvm import TauPathSVC, TauPathSVR
+from tausvm.solvers.path import _WholePath
 
 from .data import wave
 
@@ -160,12 +161,12 @@ def test_a_path_that_outgrows_its_memory_is_thinned(estimator):
 def test_where_kinks_cannot_be_followed_levels_are_solved(estimator, fit_intercept, monkeypatch):
     """A walk that breaks down beyond τ = 0.8: what was found stays, the rest is solved."""
     whole = estimator(fit_intercept=fit_intercept).fit(X, targets(estimator))
-    refresh = walk._Walk._refresh
+    refresh = walk.Walker._refresh
 
     def breaks_down(self, state):
         return refresh(self, state) and not -0.2 < state.t < 0
 
-    monkeypatch.setattr(walk._Walk, "_refresh", breaks_down)
+    monkeypatch.setattr(walk.Walker, "_refresh", breaks_down)
     monkeypatch.setattr(walk, "BATCH_KINKS", 4)
     with pytest.warns(ConvergenceWarning, match="could not be followed for tau between"):
         model = estimator(fit_intercept=fit_intercept, tol=1e-4).fit(X, targets(estimator))
@@ -185,13 +186,13 @@ def test_where_kinks_cannot_be_followed_levels_are_solved(estimator, fit_interce
 def test_where_the_first_leg_cannot_be_followed_the_rest_is_solved(monkeypatch):
     """A walk from τ = 0 that breaks down at 0.1."""
     whole = TauPathSVC(fit_intercept=False).fit(X, LABELS)
-    refresh = walk._Walk._refresh
+    refresh = walk.Walker._refresh
 
     def breaks_down(self, state):
         return refresh(self, state) and not 0.1 < state.t < 0.5
 
-    monkeypatch.setattr(walk._Walk, "_refresh", breaks_down)
-    monkeypatch.setattr(walk._Walk, "_first_at_end", _unbroken(refresh))
+    monkeypatch.setattr(walk.Walker, "_refresh", breaks_down)
+    monkeypatch.setattr(_WholePath, "_first_at_end", _unbroken(refresh))
     monkeypatch.setattr(walk, "BATCH_KINKS", 4)
     with pytest.warns(ConvergenceWarning, match="could not be followed for tau between"):
         model = TauPathSVC(fit_intercept=False, tol=1e-4).fit(X, LABELS)
@@ -205,18 +206,18 @@ def test_where_the_first_leg_cannot_be_followed_the_rest_is_solved(monkeypatch):
 
 def _unbroken(refresh):
     """The start of a walk, with the refresh as it was."""
-    first = walk._Walk._first_at_end
+    first = _WholePath._first_at_end
 
     def start(self, tau):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(walk._Walk, "_refresh", refresh)
+            patch.setattr(walk.Walker, "_refresh", refresh)
             return first(self, tau)
 
     return start
 
 
 def test_where_no_kink_can_be_followed_all_levels_are_solved(monkeypatch):
-    monkeypatch.setattr(walk._Walk, "_refresh", lambda self, state: False)
+    monkeypatch.setattr(walk.Walker, "_refresh", lambda self, state: False)
     with pytest.warns(ConvergenceWarning, match="between 0 and 1"):
         model = TauPathSVC(tol=1e-3).fit(X, LABELS)
     assert model.certificate(0.4).dual_gap <= 2e-3

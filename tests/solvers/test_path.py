@@ -12,7 +12,7 @@ from tausvm._core.path import SweptCore
 from tausvm.kernels import Points, PrecomputedGram, make_kernel
 from tausvm.kernels.products import KernelProducts, LinearProducts
 from tausvm.losses import Hinge, Pinball
-from tausvm.solvers import Problem, path_window
+from tausvm.solvers import Problem, path_walk, path_window
 from tausvm.solvers import path as path_module
 from tausvm.solvers.moving_box import MovingBox
 from tausvm.solvers.path import follow_path
@@ -60,8 +60,8 @@ def test_gap_at_a_thousand_levels(seed):
 def test_a_swept_matrix_has_the_same_path(seed, monkeypatch):
     """Small problems are walked with a factor; ties and copies are hard for the other core too."""
     case = path_case(seed)
-    monkeypatch.setattr(path_module, "SWEPT_FROM", 1)
-    monkeypatch.setattr(path_module, "SWEPT_PER_FREE", 1000)
+    monkeypatch.setattr(path_walk, "SWEPT_FROM", 1)
+    monkeypatch.setattr(path_walk, "SWEPT_PER_FREE", 1000)
     result = follow_path(case.problem)
     assert result.status is Status.SOLVED
     for tau in np.random.default_rng(seed).uniform(size=10):
@@ -181,7 +181,7 @@ def test_a_path_may_begin_at_either_end(share, monkeypatch):
     y = np.where(signal > np.quantile(signal, 1 - share), 1.0, -1.0)
     problem = PathProblem(LinearProducts(X, 1.0), y, MovingBox.hinge(y, np.ones(120)), False)
     from_end = follow_path(problem)
-    monkeypatch.setattr(path_module._Walk, "_open", lambda walk, tau: np.ones(120, dtype=bool))
+    monkeypatch.setattr(path_module._WholePath, "_open", lambda path, tau: np.ones(120, dtype=bool))
     from_middle = follow_path(problem)
     assert from_end.n_start < from_middle.n_start
     assert abs(from_end.n_kinks - from_middle.n_kinks) <= 0.05 * from_middle.n_kinks

@@ -28,7 +28,7 @@ from ..selection.committee import Committee
 from ..solvers import joint, tau_path
 from ..solvers.linear import LinearResult
 from ..solvers.moving_box import MovingBox
-from ..solvers.path import PathProblem, PathResult
+from ..solvers.path_problem import PathProblem, PathResult
 from .archive import ModelFileError
 
 #: nodes of plain data, and the types they may be of
