@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tausvm import SVR, ExpectileSVR, QuantileSVR, TauSVC
@@ -27,3 +28,16 @@ def targets(estimator: object, y: NDArray) -> NDArray:
 def output(model: object, X: object) -> NDArray:
     """What a model says before labels are made of it."""
     return model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
+
+
+@st.composite
+def weighted_problems(draw):
+    """Small data with whole weights, some of them 0."""
+    n = draw(st.integers(8, 25))
+    weight = np.array(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))
+    weight[:4] = np.maximum(weight[:4], 1)
+    rng = np.random.default_rng(draw(st.integers(0, 2**20)))
+    X = rng.normal(size=(n, 2))
+    y = X[:, 0] + rng.normal(size=n)
+    y[:2] = -3.0, 3.0  # two classes for sure
+    return X, y, weight

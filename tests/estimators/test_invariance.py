@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tausvm import SVR, ExpectileSVR, QuantileSVR
 
-from .data import ESTIMATORS, output, targets, wave
+from .data import ESTIMATORS, output, targets, wave, weighted_problems
 
 X, Y = wave(70)
 NEW = wave(40, seed=1)[0]
@@ -78,18 +78,6 @@ def test_rows_of_weight_zero_are_not_there(estimator, kernel):
         np.testing.assert_array_equal(output(model, NEW), output(removed, NEW))
         np.testing.assert_array_equal(model.support_vectors_, X[model.support_])
     np.testing.assert_array_equal(model.support_, kept[removed.support_])
-
-
-@st.composite
-def weighted_problems(draw):
-    n = draw(st.integers(8, 25))
-    weight = np.array(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))
-    weight[:4] = np.maximum(weight[:4], 1)
-    rng = np.random.default_rng(draw(st.integers(0, 2**20)))
-    X = rng.normal(size=(n, 2))
-    y = X[:, 0] + rng.normal(size=n)
-    y[:2] = -3.0, 3.0  # two classes for sure
-    return X, y, weight
 
 
 @settings(max_examples=20, deadline=None)

@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import tausvm.estimators.path
 from tausvm import QuantileSVR, TauPathSVC, TauPathSVR, TauSVC
 
-from .data import wave
+from .data import wave, weighted_problems
 
 X, Y = wave(90)
 NEW = wave(40, seed=1)[0]
@@ -270,18 +270,6 @@ def test_clone_pickle_pipeline():
     again = pickle.loads(pickle.dumps(pipe))
     np.testing.assert_array_equal(again.predict(NEW, tau=0.37), pipe.predict(NEW, tau=0.37))
     np.testing.assert_array_equal(again.predict_proba(NEW), pipe.predict_proba(NEW))
-
-
-@st.composite
-def weighted_problems(draw):
-    n = draw(st.integers(8, 25))
-    weight = np.array(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))
-    weight[:4] = np.maximum(weight[:4], 1)
-    rng = np.random.default_rng(draw(st.integers(0, 2**20)))
-    X = rng.normal(size=(n, 2))
-    y = X[:, 0] + rng.normal(size=n)
-    y[:2] = -3.0, 3.0  # two classes for sure
-    return X, y, weight
 
 
 @settings(max_examples=25, deadline=None)

@@ -18,7 +18,7 @@ from ..persistence import save
 from . import errors
 from .errors import InputError
 from .fitting import MODEL, FitOptions, fit_file
-from .kinds import KINDS, Settings, kind_named
+from .kinds import KINDS, kind_named
 from .options import at_least, read_gamma, read_kernel, read_levels, read_loss, read_names, share
 from .predicting import (
     check_folder,
@@ -29,6 +29,7 @@ from .predicting import (
     write_table,
 )
 from .progress import error_console
+from .settings import Settings
 from .show import model_facts, print_model, print_scores
 
 app = typer.Typer(

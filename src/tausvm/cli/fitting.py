@@ -21,9 +21,10 @@ from .. import inspection
 from ..solvers import Status
 from .columns import choose_columns, preparation, read_features, sparse_preparation
 from .errors import InputError, listed
-from .kinds import Kind, Settings
+from .kinds import Kind
 from .progress import watched
 from .scores import classification_scores, regression_scores
+from .settings import Settings
 from .tables import Table, check_missing, column, numbers, read_table, row_words, rows_where
 
 #: names of the pipeline's steps

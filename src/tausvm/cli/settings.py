@@ -1,0 +1,79 @@
+"""What the options say about a model, whatever its kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the options say about a model.
+
+    Attributes
+    ----------
+    tau : tuple of float
+    spread : float
+        The standard deviation of the target, the unit of C and ε where they are not given.
+    C, epsilon : float or None
+        None for a value that follows from the spread.
+    loss : str
+        For the kinds with several: which levels they estimate.
+    """
+
+    tau: tuple[float, ...]
+    spread: float = 1.0
+    C: float | None = None
+    gamma: str | float = "scale"
+    epsilon: float | None = None
+    kernel: str = "rbf"
+    tol: float = 1e-4
+    time_limit: float | None = None
+    loss: str = "quantile"
+    folds: int = 5
+    grid: int = 10
+    jobs: int | None = None
+    seed: int = 0
+
+    def cost(self, *, linear: bool) -> float:
+        """C, by default as C = 1 on a target of unit spread; ``linear`` says how the loss grows."""
+        return self.C if self.C is not None else (self.spread if linear else 1.0)
+
+    @property
+    def levels(self) -> float | list[float]:
+        """τ as estimators take it."""
+        return self.tau[0] if len(self.tau) == 1 else list(self.tau)
+
+    @property
+    def tube(self) -> float:
+        """ε of a machine that forgives small errors, by default a tenth of the spread."""
+        return self.epsilon if self.epsilon is not None else 0.1 * self.spread
+
+    @property
+    def zone(self) -> float:
+        """ε of a machine for levels, by default none."""
+        return self.epsilon or 0.0
+
+    def machine(self, *, linear: bool) -> dict[str, Any]:
+        """Parameters of the kernel machines; ``linear`` says how their loss grows."""
+        return {
+            "C": self.cost(linear=linear),
+            "kernel": self.kernel,
+            "gamma": self.gamma,
+            "tol": self.tol,
+            "time_limit": self.time_limit,
+        }
+
+    @property
+    def selection(self) -> dict[str, Any]:
+        """Parameters of the estimators that choose C and γ."""
+        return {
+            "kernel": self.kernel,
+            "tol": self.tol,
+            "cv": self.folds,
+            "Cs": self.grid,
+            "gammas": self.grid,
+            "n_jobs": self.jobs,
+            "random_state": self.seed,
+            "refit": True,  # with certificates, and C and γ of one machine to tell
+        }
