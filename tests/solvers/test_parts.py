@@ -12,7 +12,7 @@ from tausvm.kernels import PrecomputedGram
 from tausvm.losses import Hinge
 from tausvm.solvers import Problem, SolverOptions
 from tausvm.solvers.interior_point import interior_point
-from tausvm.solvers.linalg import cholesky, cholesky_solve
+from tausvm.solvers.linalg import cholesky, cholesky_solve, solve_lower
 from tausvm.solvers.monitor import Monitor
 from tausvm.solvers.nystrom import Nystrom
 from tausvm.solvers.working import Derivatives
@@ -33,6 +33,25 @@ def test_cholesky_by_panels(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
     np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(matrix), rtol=1e-9, atol=1e-10)
     right = np.arange(n, dtype=float)
     np.testing.assert_allclose(matrix @ cholesky_solve(factor, right), right, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype, digits", [(np.float32, 1e-3), (np.float64, 1e-9)])
+@pytest.mark.parametrize("shape", [(30,), (30, 4), (30, 0)])
+def test_triangular_and_whole_solves(dtype: type, digits: float, shape: tuple[int, ...]) -> None:
+    """Both precisions, vectors and columns in either order; the right side is left alone."""
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(30, 30))
+    matrix = (root @ root.T / 30 + np.eye(30)).astype(dtype)
+    factor = cholesky(matrix.copy(order="F"))
+    assert factor.dtype == dtype
+    for order in "CF":
+        right = np.array(rng.normal(size=shape), dtype=dtype, order=order)
+        before = right.copy()
+        np.testing.assert_allclose(matrix @ cholesky_solve(factor, right), before, atol=digits)
+        np.testing.assert_allclose(
+            np.tril(factor) @ solve_lower(factor, right), before, atol=digits
+        )
+        np.testing.assert_array_equal(right, before)
 
 
 @pytest.mark.parametrize("n", [5, 60])

@@ -28,11 +28,9 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import spotrf, spotrs
 
 from .._core.columns import advance, assess, turn
-from ..solvers.linalg import LinAlgError, cholesky
+from ..solvers.linalg import LinAlgError, cholesky, cholesky_solve, solve_lower
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.float32]
@@ -77,7 +75,7 @@ class LowRank:
             factor = cholesky(np.asfortranarray(small))
         except LinAlgError:  # not a kernel: a preconditioner is no more than a help
             return cls(np.zeros((n, 1), np.float32), np.zeros(1, np.float32))
-        half = solve_triangular(factor.astype(np.float32), rows, lower=True, check_finite=False)
+        half = solve_lower(factor.astype(np.float32), rows)
         values, basis = np.linalg.eigh(half @ half.T)
         keep = values > 1e-6 * max(values[-1], 1e-30)
         values, basis = values[keep], basis[:, keep]
@@ -279,17 +277,14 @@ class FactorInverse:
             lifted = matrix.copy()
             ridge = np.exp(np.log(ridges[group]).mean())
             lifted.flat[:: len(matrix) + 1] += np.float32(ridge)
-            factor, info = spotrf(lifted.T, lower=1, overwrite_a=1, clean=0)
-            if info:
-                raise LinAlgError(f"not positive definite at order {info}")
-            self.factors.append(factor)
+            self.factors.append(cholesky(lifted.T))
 
     def times(self, index: Index, vectors: Floats) -> Floats:
         solved = np.empty_like(vectors)
         for k, factor in enumerate(self.factors):
             chosen = np.flatnonzero(self.group[index] == k)
             if len(chosen):
-                solved[chosen] = spotrs(factor, vectors[chosen].T, lower=1)[0].T
+                solved[chosen] = cholesky_solve(factor, vectors[chosen].T).T
         return solved
 
 

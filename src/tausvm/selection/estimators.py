@@ -45,7 +45,8 @@ class SVRCV(KernelRegressorCV):
     refit : {"committee", True, "average", False}
         "committee" lets every fold choose its own point and takes the mean of the models of all
         rows at these points (fitted to ``selection_tol``): at points that the scores can hardly
-        tell apart models err differently, and their mean mostly errs less than each. True fits
+        tell apart models err differently, and their mean mostly errs less than each. Up to 600
+        rows the models of the folds are in the mean too. True fits
         one model with ``best_params_`` on all data to ``tol``, with its certificate. "average"
         takes the mean of the models of the folds, each at the point that is best on it, which
         costs no further fit. False leaves it at the scores.

@@ -45,6 +45,10 @@ Index = NDArray[np.int64]
 EXCHANGEABLE = (KFold, RepeatedKFold, ShuffleSplit)
 #: values of ``refit`` that make a mean of machines
 MEANS = ("committee", "average")
+#: with so few rows the folds' own machines join a committee, if each has seen this share of them:
+#: what varies from row to row then matters more than what fewer rows cost
+FEW_ROWS = 600
+NEARLY_ALL = 0.7
 #: parameters of a selection that its machines do not have
 OWN_PARAMETERS = ("Cs", "gammas", "cv", "scoring", "refit", "prune", "selection_tol", "n_jobs")
 
@@ -319,27 +323,56 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
     ) -> list[Committee]:
         """For each level the mean of machines at the points that its folds have chosen.
 
-        They are the folds' own, or machines of all rows.
+        They are the folds' own, or machines of all rows, or with few rows both.
         """
-        if self.refit == "average":
-            rows = [fold.train for fold in search.task.folds]
-            return [
-                Committee(
-                    [
-                        fitted_with(
-                            self._machine(**self._level(level), **self._point(search, *place)),
-                            data,
-                            search.task,
-                            centre,
-                            rows[fold],
-                            search.models[search.point(level, *place)][fold],
-                        )
-                        for fold, place in enumerate(places)
-                    ],
-                    [1] * len(places),
-                )
-                for level, places in enumerate(choices)
-            ]
+        n = len(data)
+        nearly_all = all(len(fold.train) >= NEARLY_ALL * n for fold in search.task.folds)
+        own = self.refit == "average" or (n <= FEW_ROWS and nearly_all)
+        members = [
+            self._fold_machines(search, level, places, data, centre) if own else []
+            for level, places in enumerate(choices)
+        ]
+        shares = [[1] * len(machines) for machines in members]
+        if self.refit == "committee":
+            fitted = self._whole_machines(search, choices, data, centre)
+            for level, places in enumerate(choices):
+                found = [place for place in fitted if place[0] == level]
+                members[level] += [fitted[place] for place in found]
+                shares[level] += [places.count(place[1:]) for place in found]
+        for machines in members:
+            if not machines:
+                raise ValueError(f"no machine at {self.fold_params_} could be fitted on all rows")
+        return [Committee(*parts) for parts in zip(members, shares, strict=True)]
+
+    def _fold_machines(
+        self,
+        search: Search,
+        level: int,
+        places: Sequence[tuple[int, int]],
+        data: TrainingSet,
+        centre: Array | None,
+    ) -> list[KernelRegressor]:
+        """Each fold's machine at the point that it has chosen, from the selection."""
+        return [
+            fitted_with(
+                self._machine(**self._level(level), **self._point(search, *place)),
+                data,
+                search.task,
+                centre,
+                search.task.folds[fold].train,
+                search.models[search.point(level, *place)][fold],
+            )
+            for fold, place in enumerate(places)
+        ]
+
+    def _whole_machines(
+        self,
+        search: Search,
+        choices: Sequence[Sequence[tuple[int, int]]],
+        data: TrainingSet,
+        centre: Array | None,
+    ) -> dict[tuple[int, int, int], KernelRegressor]:
+        """Machines of all rows, by level and point; without those that could not be fitted."""
         members = {
             (level, *place): self._machine(**self._level(level), **self._point(search, *place))
             for level, places in enumerate(choices)
@@ -354,18 +387,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         everything = np.arange(len(data))
         for place, model in easy.items():
             fitted_with(members[place], data, search.task, centre, everything, model)
-        committees = []
-        for level, places in enumerate(choices):
-            found = [
-                place
-                for place in members
-                if place[0] == level and hasattr(members[place], "dual_coef_")
-            ]
-            if not found:
-                raise ValueError(f"no machine at {self.fold_params_} could be fitted on all rows")
-            shares = [places.count(place[1:]) for place in found]
-            committees.append(Committee([members[place] for place in found], shares))
-        return committees
+        return {place: found for place, found in members.items() if hasattr(found, "dual_coef_")}
 
     def _refit(
         self, machines: Sequence[KernelRegressor], slow: Sequence[bool], data: TrainingSet, y: Array

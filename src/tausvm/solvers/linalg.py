@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, solve_triangular
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg import LinAlgError
+
+from .._core.lapack import factorise
+from .._core.lapack import solve as solve_in_place
+from .._core.lapack import solve_lower as solve_lower_in_place
 
 Array = NDArray[np.float64]
+#: float32 or float64
+Real = TypeVar("Real", bound=np.floating[Any])
 
 #: a factorisation up to this order is one LAPACK call (a tenth of a second)
 ONE_CALL = 1536
 PANEL = 512
 
 
-def cholesky(A: Array) -> Array:
+def cholesky(A: NDArray[Real]) -> NDArray[Real]:
     """The lower Cholesky factor of a Fortran-ordered matrix, in place.
 
-    Large matrices go panel by panel, so that Python sees Ctrl-C in between.
+    What is above the diagonal stays as it was. Large matrices go panel by panel, so that Python
+    sees Ctrl-C in between.
     Raises LinAlgError where A is not positive definite.
     """
     n = len(A)
     if n <= ONE_CALL:
-        factor, info = dpotrf(A, lower=1, overwrite_a=1, clean=0)
-        if info:
-            raise LinAlgError(f"not positive definite at order {info}")
-        return factor
+        order = factorise(A)
+        if order:
+            raise LinAlgError(f"not positive definite at order {order}")
+        return A
     for k in range(0, n, PANEL):
         e = min(k + PANEL, n)
         if k:
@@ -34,9 +42,7 @@ def cholesky(A: Array) -> Array:
                 A[r:s, k:e] -= A[r:s, :k] @ A[k:e, :k].T
         A[k:e, k:e] = cholesky(np.asfortranarray(A[k:e, k:e]))
         if e < n:
-            A[e:, k:e] = solve_triangular(
-                A[k:e, k:e], A[e:, k:e].T, lower=True, check_finite=False
-            ).T
+            A[e:, k:e] = solve_lower(A[k:e, k:e], A[e:, k:e].T).T
     return A
 
 
@@ -52,12 +58,18 @@ def copy_symmetric(A: Array) -> Array:
     return out
 
 
-def cholesky_solve(factor: Array, b: Array) -> Array:
-    """Solve A x = b for a lower Cholesky factor of A."""
-    x, info = dpotrs(factor, b, lower=1)
-    if info:
-        raise LinAlgError(f"argument {-info} of potrs")
+def cholesky_solve(factor: NDArray[Real], b: NDArray[Real]) -> NDArray[Real]:
+    """Solve A x = b for a lower Cholesky factor of A; b is a vector or has columns."""
+    x = np.array(b, dtype=factor.dtype, order="F", ndmin=1)
+    solve_in_place(np.asfortranarray(factor), x.reshape(len(x), -1, order="F"))
     return x
 
 
-__all__ = ["LinAlgError", "cholesky", "cholesky_solve", "copy_symmetric"]
+def solve_lower(factor: NDArray[Real], b: NDArray[Real]) -> NDArray[Real]:
+    """Solve L x = b for the lower triangle L of a matrix; b is a vector or has columns."""
+    x = np.array(b, dtype=factor.dtype, order="F", ndmin=1)
+    solve_lower_in_place(np.asfortranarray(factor), x.reshape(len(x), -1, order="F"))
+    return x
+
+
+__all__ = ["LinAlgError", "cholesky", "cholesky_solve", "copy_symmetric", "solve_lower"]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from ..kernels.gram import Gram
-from .linalg import LinAlgError, cholesky, cholesky_solve
+from .linalg import LinAlgError, cholesky, cholesky_solve, solve_lower
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -43,7 +42,7 @@ class Nystrom:
             except LinAlgError:
                 jitter *= 100
         # single precision is enough to precondition with, and half the memory traffic
-        self.L = np.asfortranarray(solve_triangular(factor, rows, lower=True).T, dtype=np.float32)
+        self.L = np.asfortranarray(solve_lower(factor, rows).T, dtype=np.float32)
 
     def prepare(self, active: Index, diagonal: Array) -> None:
         """Set the system K[active, active] + diagonal that :meth:`solve` approximates."""
