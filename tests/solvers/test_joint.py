@@ -17,15 +17,17 @@ from tausvm.losses import (
     SquaredPinball,
 )
 from tausvm.solvers import SolverOptions, Status
-from tausvm.solvers.joint import JointOptions, JointProblem, best_offsets, solve_joint
-from tausvm.solvers.joint.interior_point import _Iterate, solve_interior_point
-from tausvm.solvers.joint.systems import (
-    DenseSystem,
-    FactorSystem,
-    KroneckerFactor,
-    factor_of,
-    pivoted_cholesky,
+from tausvm.solvers.joint import (
+    JointOptions,
+    JointProblem,
+    best_offsets,
+    factors,
+    solve_joint,
+    systems,
 )
+from tausvm.solvers.joint.factors import KroneckerFactor, factor_of, pivoted_cholesky
+from tausvm.solvers.joint.interior_point import _Iterate, solve_interior_point
+from tausvm.solvers.joint.systems import DenseSystem, FactorSystem
 from tausvm.solvers.linalg import LinAlgError
 
 from ..reference.joint import solve_program
@@ -287,14 +289,14 @@ def test_systems_give_the_same_step(kind, offset):
     problem = build(gram, y, kind, 1.0, 0.4, offset)
     L, rest = pivoted_cholesky(gram.K.__getitem__, np.diagonal(gram.K).copy(), 12)
     truncated = KroneckerFactor(L, gram.output_factor, [12] * 3, rest[:, None, None] * gram.B)
-    systems = [
+    ways = [
         DenseSystem(gram, offset),
         FactorSystem(gram, factor_of(gram, dense=False), gram.shape, offset),
         FactorSystem(gram, truncated, gram.shape, offset),
     ]
     assert rest.sum() > 1e-6 * np.trace(gram.K)
     points = []
-    for system in systems:
+    for system in ways:
         iterate = _Iterate(problem, system)
         for _ in range(4):
             iterate.step()
@@ -305,14 +307,12 @@ def test_systems_give_the_same_step(kind, offset):
 
 
 def test_truncated_factors_still_reach_the_optimum(monkeypatch):
-    import tausvm.solvers.joint.systems as systems
-
     X, y = wave(150, d=4)
     K, B = rbf(X, 0.5), level_kernel(np.array(TAUS), 1.0)
     exact = solve_joint(build(SeparableGram(K, B), y, C=5.0, epsilon=0.3))
     monkeypatch.setattr(systems, "DENSE", 0)
-    monkeypatch.setattr(systems, "LEAST_WORK", 1e7)
-    monkeypatch.setattr(systems, "PRODUCTS", 1)
+    monkeypatch.setattr(factors, "LEAST_WORK", 1e7)
+    monkeypatch.setattr(factors, "PRODUCTS", 1)
     gram = SeparableGram(K, B)
     rough = solve_joint(build(gram, y, C=5.0, epsilon=0.3))
     assert factor_of(gram, dense=False).left is not None

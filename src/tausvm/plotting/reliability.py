@@ -17,7 +17,7 @@ from ..inspection import (
     levels,
     predictions,
 )
-from .support import HUE, AxesDisplay, require_pyplot
+from .support import HUE, AxesDisplay, place_of, require_pyplot
 
 Array = NDArray[np.float64]
 
@@ -87,12 +87,8 @@ class ReliabilityDisplay(AxesDisplay):
             raise TypeError(f"reliability needs a regressor, got {type(estimator).__name__}")
         columns = as_columns(predictions(estimator, X))
         taus = levels(estimator) or [0.5]
-        if tau is None:
-            place = int(np.argmin(np.abs(np.array(taus) - 0.5)))
-        elif not np.isclose(taus, tau).any():
-            raise ValueError(f"tau must be one of the estimator's levels {taus}, got {tau!r}")
-        else:
-            place = int(np.flatnonzero(np.isclose(taus, tau))[0])
+        middle = int(np.argmin(np.abs(np.array(taus) - 0.5)))
+        place = middle if tau is None else place_of(tau, taus)
         return cls.from_predictions(
             y,
             columns[:, place],

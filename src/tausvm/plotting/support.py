@@ -1,8 +1,10 @@
-"""What every display needs: matplotlib or a clear word that it is missing, axes, and a hue."""
+"""What displays share: matplotlib or a clear word that it is missing, axes, hues, levels."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 #: the hue of all displays
 HUE = "#1f4e79"
@@ -19,6 +21,14 @@ def require_pyplot(caller: str) -> Any:
             f"{caller} needs matplotlib, which is not installed: pip install 'tausvm[plot]'"
         ) from error
     return plt
+
+
+def place_of(tau: float, taus: list[float]) -> int:
+    """Which of an estimator's levels this one is."""
+    equal = np.isclose(taus, tau)
+    if not equal.any():
+        raise ValueError(f"tau must be one of the estimator's levels {taus}, got {tau!r}")
+    return int(equal.argmax())
 
 
 def hide_frame(ax: Any) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..inspection import last_step
-from .support import HUE, AxesDisplay
+from .support import HUE, AxesDisplay, place_of
 
 Array = NDArray[np.float64]
 
@@ -73,12 +73,7 @@ class CVSurfaceDisplay(AxesDisplay):
             raise TypeError(f"a surface needs a selection over C, got {type(search).__name__}")
         check_is_fitted(search, "cv_results_")
         taus = np.atleast_1d(getattr(search, "tau", np.nan)).astype(np.float64)
-        if tau is None:
-            level = 0
-        elif not np.isclose(taus, tau).any():
-            raise ValueError(f"tau must be one of {taus.tolist()}, got {tau!r}")
-        else:
-            level = int(np.flatnonzero(np.isclose(taus, tau))[0])
+        level = 0 if tau is None else place_of(tau, taus.tolist())
         chosen = search.best_params_
         point = chosen[level] if isinstance(chosen, list) else chosen
         own = search.scoring is None

@@ -11,8 +11,7 @@ what FFᵀ leaves out.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from ...kernels.matrix import MatrixGram, SeparableGram
 from ..linalg import LinAlgError, cholesky, cholesky_solve
 from .cones import Blocks
+from .factors import Factor, factor_of
 
 Array = NDArray[np.float64]
 
@@ -27,105 +27,9 @@ Array = NDArray[np.float64]
 FEW = 300
 #: up to this many it is if its rank is not small
 DENSE = 2400
-#: share of the trace that a factor may leave out and still count as exact
-EXACT = 1e-13
-#: what one set of truncated equations may take: so many exact products, within these bounds of
-#: floating-point operations
-PRODUCTS = 300
-LEAST_WORK = 1e9
-MOST_WORK = 2e10
 #: conjugate gradients: relative residual, and bound on their number
 RESIDUAL = 1e-6
 CONJUGATE = 200
-
-
-class Factor(Protocol):
-    """F with FFᵀ ≈ K, (n·p, m), and what it leaves of the diagonal blocks."""
-
-    order: int
-    #: K(xᵢ, xᵢ) − (FFᵀ)ᵢᵢ, (n, p, p), None where that is rounding
-    left: Array | None
-
-    def apply(self, w: Array) -> Array: ...
-
-    def adjoint(self, v: Array) -> Array: ...
-
-    def weighted(self, inverse: Array) -> Array:
-        """Fᵀ blockdiag(inverse) F."""
-        ...
-
-    def cross(self, inverse: Array) -> Array:
-        """Fᵀ blockdiag(inverse) E, (m, p), with E the columns of the offsets."""
-        ...
-
-
-class KroneckerFactor:
-    """F for k·B: the columns of L ⊗ M, LLᵀ ≈ the matrix of k, MMᵀ = B, that matter.
-
-    The columns of M are scaled eigenvectors of B. The first columns of L, a pivoted Cholesky
-    factor, are the best start for any rank: column a of M goes with the first ``ranks[a]`` of
-    them, many for the large eigenvalues of B and few for the small ones.
-    """
-
-    def __init__(self, L: Array, M: Array, ranks: Sequence[int], left: Array | None) -> None:
-        self.M, self.left = M, left
-        self.pieces = [np.ascontiguousarray(L[:, :r]) for r in ranks]
-        self.ends = np.cumsum(ranks)
-        self.order = int(self.ends[-1])
-
-    def _parts(self) -> list[tuple[Array, slice]]:
-        starts = self.ends - [piece.shape[1] for piece in self.pieces]
-        return [
-            (piece, slice(start, end))
-            for piece, start, end in zip(self.pieces, starts, self.ends, strict=True)
-        ]
-
-    def apply(self, w: Array) -> Array:
-        mapped = np.stack([piece @ w[at] for piece, at in self._parts()], axis=1)
-        return np.asarray(mapped @ self.M.T)
-
-    def adjoint(self, v: Array) -> Array:
-        mixed = np.ascontiguousarray((v @ self.M).T)
-        return np.concatenate([row @ piece for row, piece in zip(mixed, self.pieces, strict=True)])
-
-    def weighted(self, inverse: Array) -> Array:
-        small = np.ascontiguousarray((self.M.T @ inverse @ self.M).transpose(1, 2, 0))
-        out = np.empty((self.order, self.order), order="F")
-        parts = self._parts()
-        for a, (first, rows) in enumerate(parts):
-            scaled = np.empty_like(first)
-            for b in range(a + 1):
-                second, columns = parts[b]
-                np.multiply(small[a, b, :, None], first, out=scaled)
-                block = scaled.T @ second
-                out[rows, columns] = block
-                out[columns, rows] = block.T
-        return out
-
-    def cross(self, inverse: Array) -> Array:
-        mixed = self.M.T @ inverse
-        return np.vstack([piece.T @ mixed[:, a] for a, piece in enumerate(self.pieces)])
-
-
-class PlainFactor:
-    """F of a general matrix-valued kernel, (n, p, m)."""
-
-    def __init__(self, F: Array, left: Array | None) -> None:
-        self.F, self.left = F, left
-        self.order = F.shape[2]
-        self._flat = F.reshape(-1, self.order)
-
-    def apply(self, w: Array) -> Array:
-        return np.asarray(self.F @ w)
-
-    def adjoint(self, v: Array) -> Array:
-        return np.asarray(self._flat.T @ v.ravel())
-
-    def weighted(self, inverse: Array) -> Array:
-        return np.asarray(self._flat.T @ (inverse @ self.F).reshape(self._flat.shape))
-
-    def cross(self, inverse: Array) -> Array:
-        return np.einsum("ikm,ikj->mj", self.F, inverse)
 
 
 class System(ABC):
@@ -291,118 +195,6 @@ def system_for(gram: MatrixGram, offset: bool) -> System:
     if factor is None:
         return DenseSystem(gram, offset)
     return FactorSystem(gram, factor, gram.shape, offset)
-
-
-def factor_of(gram: MatrixGram, dense: bool) -> Factor | None:
-    """A factor of small order, kept with the Gram matrix for the problems that share it.
-
-    With ``dense``, None where its order is not small enough to beat the matrix itself.
-    """
-    kept: dict[bool, Factor | None] = gram.__dict__.setdefault("_joint_factors", {})
-    if dense not in kept:
-        kept[dense] = _factor(gram, dense)
-    return kept[dense]
-
-
-def _factor(gram: MatrixGram, dense: bool) -> Factor | None:
-    n, p = gram.shape
-    if isinstance(gram, SeparableGram):
-        return _kronecker(gram, dense)
-    index = np.arange(p)
-    diagonal = gram.diagonal
-    rank = n * p // 2 if dense else int(np.sqrt(_budget(n, p) / (n * p)))
-    F, rest = pivoted_cholesky(
-        lambda at: gram.column(at // p, at % p).ravel(),
-        np.ascontiguousarray(diagonal[:, index, index]).ravel(),
-        min(rank, n * p),
-    )
-    shaped = np.ascontiguousarray(F.reshape(n, p, -1))
-    if rest.sum() <= EXACT * np.einsum("ijj->", diagonal):
-        return PlainFactor(shaped, None)
-    if dense:
-        return None
-    left = np.zeros((n, p, p))
-    left[:, index, index] = rest.reshape(n, p)
-    return PlainFactor(shaped, left)
-
-
-def _kronecker(gram: SeparableGram, dense: bool) -> KroneckerFactor | None:
-    """All columns that matter, or as many as a step may take; None where K itself is cheaper."""
-    n, p = gram.shape
-    M = gram.output_factor
-    weights = np.square(M).sum(axis=0)
-    limit = (n * p) ** 3 / 3.0 if dense else _budget(n, p)
-    most = int(np.sqrt(limit / n))
-    diagonal = np.diagonal(gram.K).copy()
-    L, _ = pivoted_cholesky(gram.K.__getitem__, diagonal, min(n, most))
-    # traces[r]: what the first r columns of L leave of K's trace
-    traces = diagonal.sum() - np.concatenate([[0.0], np.cumsum(np.square(L).sum(axis=0))])
-    traces = np.maximum(traces, 0.0)
-    exact = EXACT * diagonal.sum() * float(weights.sum())
-
-    def ranks_for(level: float) -> list[int]:
-        """The fewest columns that leave at most ``level`` for each eigenvalue of B."""
-        return [int(np.argmax(np.append(traces, 0.0) * w <= level)) for w in weights]
-
-    def work(ranks: list[int]) -> float:
-        sums = np.cumsum(ranks)
-        return n * float(np.dot(ranks, sums)) * 2.0 + float(sums[-1]) ** 3 / 3.0
-
-    floor = exact / len(weights)
-    ranks = [min(r, L.shape[1]) for r in ranks_for(floor)]
-    complete = float(traces[-1]) * float(weights.sum()) <= 2.0 * exact
-    if complete and work(ranks) <= limit:
-        return KroneckerFactor(L, M, ranks, None)
-    if dense:
-        return None
-    low, high = np.log(max(floor, 1e-300)), np.log(float(traces[0] * weights.max()) + 1e-300)
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        if work([min(r, L.shape[1]) for r in ranks_for(np.exp(middle))]) > limit:
-            low = middle
-        else:
-            high = middle
-    ranks = [min(r, L.shape[1]) for r in ranks_for(np.exp(high))]
-    ranks[int(weights.argmax())] = max(ranks[int(weights.argmax())], 1)
-    left = np.zeros((n, p, p))
-    for a, r in enumerate(ranks):
-        rest = np.maximum(diagonal - np.square(L[:, :r]).sum(axis=1), 0.0)
-        left += rest[:, None, None] * np.outer(M[:, a], M[:, a])
-    return KroneckerFactor(L, M, ranks, left)
-
-
-def _budget(n: int, p: int) -> float:
-    """Operations for one set of truncated equations: those of some hundred exact products."""
-    return min(max(PRODUCTS * 2.0 * n * n * p, LEAST_WORK), MOST_WORK)
-
-
-def pivoted_cholesky(
-    row: Callable[[int], Array], diagonal: Array, rank: int
-) -> tuple[Array, Array]:
-    """L (n, r) with LLᵀ ≈ A, r ≤ rank, and the diagonal of what is left.
-
-    Columns are added for the largest entry left, until the rest is rounding. ``row(i)`` gives
-    row i of A. The cost is that of r rows and n·r² operations.
-    """
-    n = len(diagonal)
-    whole = float(diagonal.sum())
-    left = diagonal.copy()
-    columns = np.empty((min(rank, 64), n))
-    r = 0
-    while r < rank and left.sum() > EXACT * whole:
-        pivot = int(left.argmax())
-        if left[pivot] <= 1e-15 * diagonal[pivot]:
-            break
-        if r == len(columns):
-            columns = np.vstack([columns, np.empty((min(r, rank - r), n))])
-        fresh = row(pivot) - columns[:r, pivot] @ columns[:r]
-        fresh /= np.sqrt(left[pivot])
-        columns[r] = fresh
-        left -= fresh * fresh
-        np.maximum(left, 0.0, out=left)
-        left[pivot] = 0.0
-        r += 1
-    return np.ascontiguousarray(columns[:r].T), left
 
 
 def _times(blocks: Array, v: Array) -> Array:
