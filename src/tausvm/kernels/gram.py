@@ -96,7 +96,8 @@ class KernelGram(Gram):
 
     Parameters
     ----------
-    kernel, points
+    kernel : Kernel
+    points : Points
     cache_size : float
         Megabytes for rows. Memory is touched only as rows are computed.
     dtype : float32 or float64
@@ -201,7 +202,13 @@ class KernelGram(Gram):
 
 
 class PrecomputedGram(Gram):
-    """A kernel matrix given whole; no copy is made of a float64 C-ordered one."""
+    """A kernel matrix given whole.
+
+    Parameters
+    ----------
+    matrix : array (n, n)
+        Not copied where it is in float64 and C order.
+    """
 
     def __init__(self, matrix: Array) -> None:
         self.rows = np.ascontiguousarray(matrix, dtype=np.float64)

@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 
 class Points:
-    """A set of points, dense (n, d) float64 or CSR."""
+    """A set of points.
+
+    Parameters
+    ----------
+    X : float64 array or CSR matrix of shape (n, d)
+    """
 
     def __init__(self, X: NDArray[np.float64] | sp.csr_matrix) -> None:
         self.X = X

@@ -199,7 +199,15 @@ def make_kernel(
     degree: int = 3,
     coef0: float = 0.0,
 ) -> Kernel:
-    """The kernel of a name or a callable."""
+    """The kernel of a name or a callable.
+
+    Parameters
+    ----------
+    kernel : {"linear", "poly", "rbf", "laplacian", "sigmoid"} or callable
+        A callable is given two arrays of points, and returns the matrix of their kernel values.
+    gamma, degree, coef0
+        Parameters of the named kernels that have them.
+    """
     if callable(kernel):
         return FromCallable(kernel)
     match kernel:

@@ -14,6 +14,8 @@ Array = NDArray[np.float64]
 class Hinge(Loss):
     """Hinge loss of labels y = ±1 with cost 2(1−τ) for y = +1 and 2τ for y = −1.
 
+    ::
+
         ℓ(r) = c_y·max(0, y·r) = c_y·max(0, 1 − y·f),   r = y − f
 
     Dual: β between 0 and y·c·c_y, no kink, no ridge. At τ = ½ it is the ordinary hinge.

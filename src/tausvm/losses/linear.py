@@ -14,6 +14,8 @@ Array = NDArray[np.float64]
 class Pinball(Loss):
     """Pinball loss at τ made ε-insensitive; its minimiser is the τ-quantile.
 
+    ::
+
         ℓ(t) = τ·t for t ≥ 0, (τ − 1)·t for t < 0, at t = sign(r)·max(|r| − ε, 0)
 
     Dual: β in [−(1−τ)c, τc], kink ε, no ridge.
@@ -46,7 +48,9 @@ class Pinball(Loss):
 
 
 class EpsilonInsensitive(Pinball):
-    """|r| outside a tube of half-width ε: the loss of support vector regression.
+    """What is outside a tube of half-width ε: the loss of support vector regression.
+
+    ::
 
         ℓ(r) = max(|r| − ε, 0)
 

@@ -14,6 +14,8 @@ Array = NDArray[np.float64]
 class SquaredPinball(Loss):
     """Asymmetric least squares at τ made ε-insensitive; its minimiser is the τ-expectile.
 
+    ::
+
         ℓ(t) = τ·t² for t ≥ 0, (1 − τ)·t² for t < 0, at t = sign(r)·max(|r| − ε, 0)
 
     Dual: β unbounded, kink ε, ridge₋ = 1/(2c(1−τ)), ridge₊ = 1/(2cτ).
@@ -67,6 +69,8 @@ class SquaredPinball(Loss):
 
 class SquaredEpsilonInsensitive(SquaredPinball):
     """The square of what is outside the ε-tube; least squares at ε = 0.
+
+    ::
 
         ℓ(r) = max(|r| − ε, 0)²
 

@@ -14,7 +14,9 @@ LOWER, UPPER, KINK, RIDGE_MINUS, RIDGE_PLUS = range(5)
 
 @dataclass(frozen=True)
 class DualTerms:
-    """The separable part of the dual, one term a sample:
+    """The separable part of the dual, one term a sample.
+
+    ::
 
         gᵢ(β) = kink·|β| + ½·(ridge₊ if β > 0 else ridge₋)·β²   on [lowerᵢ, upperᵢ]
 

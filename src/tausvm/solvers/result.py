@@ -29,7 +29,15 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True)
 class Progress:
-    """One line of a solver's trace, also what the callback receives."""
+    """One line of a solver's trace, also what the callback receives.
+
+    Attributes
+    ----------
+    n_iter : int
+    seconds : float
+        Since the solve began.
+    primal_objective, dual_objective : float
+    """
 
     n_iter: int
     seconds: float
@@ -57,7 +65,7 @@ class SolverOptions:
     Parameters
     ----------
     tol : float
-        Stop at primal − dual ≤ tol · max(|primal|, |dual|).
+        Stop at ``primal − dual ≤ tol·max(|primal|, |dual|)``.
     max_iter : int
         Bound on the solver's iterations; −1 for none.
     time_limit : float or None
