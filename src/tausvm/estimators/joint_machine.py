@@ -74,11 +74,7 @@ class JointMachine(RegressorMixin, KernelMachine):
                     left = self.time_limit - (time.perf_counter() - started)
                     options = options.with_(time_limit=max(left, 0.0))  # type: ignore[assignment]
                 result = solve_joint(problem, self.solver, options)
-        if not np.isfinite(result.dual_gap):
-            raise ValueError(
-                f"kernel must be positive semidefinite, got {self.kernel!r}, for which "
-                "the dual problem of these data is unbounded"
-            )
+        self._check_bounded(result.dual_gap)
         support = np.flatnonzero(result.alpha.any(axis=1))
         self.support_ = data.rows[support]
         self.support_vectors_ = np.empty((0, 0)) if self._precomputed else data.X[support]

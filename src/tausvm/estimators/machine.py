@@ -160,11 +160,7 @@ class KernelMachine(BaseEstimator):
                     options = options.with_(time_limit=max(left, 0.0))
                 results[k] = solve(problem, self.solver, options, last)
                 last = None if order is None else results[k]
-                if not np.isfinite(results[k].dual_gap):
-                    raise ValueError(
-                        f"kernel must be positive semidefinite, got {self.kernel!r}, for which "
-                        "the dual problem of these data is unbounded"
-                    )
+                self._check_bounded(results[k].dual_gap)
         return [results[k] for k in range(len(levels))]
 
     def _gram(self, data: TrainingSet) -> Gram:
@@ -197,6 +193,14 @@ class KernelMachine(BaseEstimator):
             raise ValueError(
                 f"kernel must be positive semidefinite, got {self.kernel!r}, for which a row of X "
                 f"has k(x, x) = {smallest:.3g}"
+            )
+
+    def _check_bounded(self, dual_gap: float) -> None:
+        """A ValueError where a solve ended without a bound: its kernel was not one."""
+        if not np.isfinite(dual_gap):
+            raise ValueError(
+                f"kernel must be positive semidefinite, got {self.kernel!r}, for which "
+                "the dual problem of these data is unbounded"
             )
 
     def _checked(self, gram: KernelGram) -> KernelGram:
