@@ -20,6 +20,7 @@ from ..losses.base import check_epsilon, check_tau
 from ..solvers.onedim import best_offset
 from .data import check_weights
 from .joint_machine import JointMachine, OutputKernel
+from .levels import listed_levels
 from .parameters import check_choice, check_flag, is_real, refuse
 
 Array = NDArray[np.float64]
@@ -80,9 +81,7 @@ class JointLevels(JointMachine):
 
     def _levels(self) -> Array:
         """τ as an array; a ValueError unless in (0, 1) and rising."""
-        if np.ndim(self.tau) > 1 or np.size(self.tau) == 0:
-            raise refuse("tau", "a number in (0, 1) or a rising list of them", self.tau)
-        given: Any = [self.tau] if self._single_level else list(self.tau)  # type: ignore[arg-type]
+        given = listed_levels(self.tau, "a number in (0, 1) or a rising list of them")
         taus = np.array([check_tau(tau) for tau in given])
         if (np.diff(taus) <= 0).any():
             raise refuse("tau", "a list of levels that rise, none of them twice", self.tau)

@@ -24,8 +24,9 @@ from ..solvers.linear import (
     solve_linear,
 )
 from .data import TrainingSet
+from .levels import SeparateLevels
 from .linear_data import DTYPES, linear_training_set
-from .parameters import check_choice, check_flag, check_integer, check_positive, refuse
+from .parameters import check_choice, check_flag, check_integer, check_positive
 from .progress import progress_log, warn_unless_solved
 from .threads import one_blas_thread
 
@@ -180,12 +181,8 @@ class LinearMachine(RegressorMixin, BaseEstimator):
         return values[:, 0] if self._single_level else values
 
 
-class LinearLevelMachine(LinearMachine):
+class LinearLevelMachine(SeparateLevels, LinearMachine):
     """Base of the linear regressors with a level τ, or a list of them."""
-
-    tau: float | Sequence[float]
-    #: the loss of a level: a function of τ and ε
-    _loss: Any
 
     def __init__(
         self,
@@ -215,19 +212,6 @@ class LinearLevelMachine(LinearMachine):
         self.verbose = verbose
         self.random_state = random_state
         self.max_iter = max_iter
-
-    @property
-    def _single_level(self) -> bool:
-        return np.ndim(self.tau) == 0
-
-    def _losses(self) -> list[Loss]:
-        if np.ndim(self.tau) > 1 or np.size(self.tau) == 0:
-            raise refuse("tau", "a number in (0, 1) or a list of them", self.tau)
-        taus: Any = [self.tau] if self._single_level else self.tau
-        return [type(self)._loss(tau, self.epsilon) for tau in taus]
-
-    def _order(self) -> list[int]:
-        return [int(k) for k in np.argsort(np.atleast_1d(self.tau), kind="stable")]
 
 
 def _terms(loss: Loss, data: TrainingSet, C: float) -> DualTerms:

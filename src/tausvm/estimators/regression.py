@@ -17,6 +17,7 @@ from ..losses import (
     SquaredEpsilonInsensitive,
     SquaredPinball,
 )
+from .levels import SeparateLevels
 from .machine import KernelMachine, Level
 from .parameters import check_choice, is_real, refuse
 
@@ -106,11 +107,8 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         return values[:, 0] if self._single_level else values
 
 
-class LevelRegressor(KernelRegressor):
+class LevelRegressor(SeparateLevels, KernelRegressor):
     """Base of the regressors with a level τ, or a list of them on one Gram matrix."""
-
-    #: the loss of a level: a function of τ and ε
-    _loss: Callable[[float, float], Loss]
 
     def __init__(
         self,
@@ -150,19 +148,6 @@ class LevelRegressor(KernelRegressor):
         self.verbose = verbose
         self.max_iter = max_iter
         self.random_state = random_state
-
-    @property
-    def _single_level(self) -> bool:
-        return np.ndim(self.tau) == 0
-
-    def _losses(self) -> list[Loss]:
-        if np.ndim(self.tau) > 1 or np.size(self.tau) == 0:
-            raise refuse("tau", "a number in (0, 1) or a list of them", self.tau)
-        taus: Any = [self.tau] if self._single_level else self.tau
-        return [type(self)._loss(tau, self.epsilon) for tau in taus]
-
-    def _order(self) -> list[int]:
-        return [int(k) for k in np.argsort(np.atleast_1d(self.tau), kind="stable")]
 
 
 class SVR(KernelRegressor):
