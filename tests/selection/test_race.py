@@ -69,6 +69,27 @@ def test_points_that_steps_do_not_solve_are_fitted_directly(
     y = np.sin(3 * X[:, 0]) + 0.01 * rng.normal(size=400)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = QuantileSVRCV(Cs=[1000.0, 3000.0], gammas=[0.3, 1.0]).fit(X, y)
+        model = QuantileSVRCV(Cs=[1000.0, 3000.0], gammas=[0.3, 1.0], cv=3).fit(X, y)
     for machine in model.best_estimator_.machines:
         assert machine.dual_gap_ <= machine.tol
+
+
+def test_points_that_cannot_be_fitted_on_all_rows_are_left_to_their_folds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Many rows, few steps: unsolved fits are reported, and no committee has one of all rows."""
+    for module in ("columns", "fits", "folds"):
+        monkeypatch.setattr(f"tausvm.selection.{module}.FACTORED", 0)
+    monkeypatch.setattr("tausvm.selection.columns.LOOK_STEPS", 1)
+    monkeypatch.setattr("tausvm.selection.fits.MOST_STEPS", 1)
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(700, 2))
+    y = np.sin(4 * X[:, 0]) + 0.2 * rng.normal(size=700)
+    model = ExpectileSVRCV(tau=0.3, Cs=[100.0, 1000.0], gammas=[0.5, 1.0], cv=3, prune=False)
+    with pytest.warns(ConvergenceWarning, match="did not reach"):
+        model.fit(X, y)
+    committee = model.best_estimator_
+    assert committee.shares == [1, 1, 1]
+    for machine, point in zip(committee.machines, model.fold_params_, strict=True):
+        assert {"C": machine.C, "gamma": machine.gamma} == point
+        assert set(machine.support_) != set(range(700))

@@ -103,9 +103,11 @@ def fit_points(
         points.tol *= SQUARED_SHARE
         points.share *= SQUARED_SHARE
         most = ROUGH_STEPS if rough else MOST_STEPS
-        _fit_columns(points, gram, wanted, starts, judge, most, fits)
+        gaps = _fit_columns(points, gram, wanted, starts, judge, most, fits)
         if not rough and len(gram) <= FACTORED:
             _fit_one_by_one(points, gram, fits.hard, judge, fits)
+        elif not rough:  # they would take longer than all others together
+            fits.unsolved += gaps
     elif not (terms.ridge_plus.any() or terms.ridge_minus.any()):
         points.share *= LINEAR_SHARE
         _fit_paths(points, gram, wanted, starts, judge, fits)
@@ -153,8 +155,11 @@ def _fit_columns(
     judge: Judge,
     most: int,
     fits: Fits,
-) -> None:
-    """All points at a time; hard are those that float32 is not enough for."""
+) -> list[float]:
+    """All points at a time; hard are those that float32 is not enough for.
+
+    Returns the relative gaps of those.
+    """
     task = points.task
     places = [(int(level), int(k)) for level, k in np.argwhere(wanted)]
     units = [loss.dual_terms(np.zeros(1), np.ones(1)).numbers for loss in task.losses]
@@ -183,12 +188,17 @@ def _fit_columns(
         watch,
         task.stop,
     )
+    gaps = []
     for column, (level, k) in enumerate(places):
         if not np.isfinite(found.gap[column]):
             continue
         fits.beta[level, k] = found.beta[column]
         fits.intercept[level, k] = found.intercept[column]
-        fits.hard[level, k] = not points.solved(level, k, found.gap[column], found.primal[column])
+        gap, primal = float(found.gap[column]), float(found.primal[column])
+        if not points.solved(level, k, gap, primal):
+            fits.hard[level, k] = True
+            gaps.append(gap / primal)
+    return gaps
 
 
 def _fit_paths(

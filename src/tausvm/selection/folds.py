@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .columns import FACTORED
 from .fits import Fits, Starts, fit_points
 from .judge import Judge
 from .matrices import fold_grams
@@ -99,12 +100,18 @@ def fit_gamma(
 
 
 def fit_whole(task: Task, gamma: float, costs: Array, wanted: Mask, starts: Starts) -> Fits:
-    """Fit some points, (n_levels, n_costs), at one γ on all rows; arguments as above."""
+    """Fit some points, (n_levels, n_costs), at one γ on all rows; arguments as above.
+
+    Hard points of many rows have no model: they are left at too large a gap.
+    """
     everything = Fold(np.arange(len(task.y)), np.empty(0, dtype=np.int64))
     whole = replace(task, folds=[everything], prune=False)
     found = []
     for _, fold, gram, predict in fold_grams(whole, gamma, [0]):
         judge = Judge(whole, fold, predict)
         tol = task.options.tol
-        found.append(fit_points(whole, fold, gram, costs, wanted, tol, starts, judge, False))
+        fits = fit_points(whole, fold, gram, costs, wanted, tol, starts, judge, False)
+        if whole.squared and len(gram) > FACTORED:
+            fits.intercept[fits.hard] = np.nan
+        found.append(fits)
     return found[0]

@@ -323,47 +323,48 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
     ) -> list[Committee]:
         """For each level the mean of machines at the points that its folds have chosen.
 
-        They are the folds' own, or machines of all rows, or with few rows both.
+        They are the folds' own, or machines of all rows, or with few rows both. A point that could
+        not be fitted on all rows is left to the folds that chose it.
         """
-        n = len(data)
-        nearly_all = all(len(fold.train) >= NEARLY_ALL * n for fold in search.task.folds)
-        own = self.refit == "average" or (n <= FEW_ROWS and nearly_all)
-        members = [
-            self._fold_machines(search, level, places, data, centre) if own else []
-            for level, places in enumerate(choices)
-        ]
-        shares = [[1] * len(machines) for machines in members]
-        if self.refit == "committee":
-            fitted = self._whole_machines(search, choices, data, centre)
-            for level, places in enumerate(choices):
-                found = [place for place in fitted if place[0] == level]
-                members[level] += [fitted[place] for place in found]
-                shares[level] += [places.count(place[1:]) for place in found]
-        for machines in members:
-            if not machines:
-                raise ValueError(f"no machine at {self.fold_params_} could be fitted on all rows")
-        return [Committee(*parts) for parts in zip(members, shares, strict=True)]
+        folds = search.task.folds
+        whole = {}
+        own = self.refit == "average"
+        if not own:
+            whole = self._whole_machines(search, choices, data, centre)
+            nearly_all = all(len(fold.train) >= NEARLY_ALL * len(data) for fold in folds)
+            own = len(data) <= FEW_ROWS and nearly_all
+        committees = []
+        for level, places in enumerate(choices):
+            machines = [
+                self._fold_machine(search, level, place, fold, data, centre)
+                for fold, place in enumerate(places)
+                if own or (level, *place) not in whole
+            ]
+            shares = [1] * len(machines)
+            for place in (place for place in whole if place[0] == level):
+                machines.append(whole[place])
+                shares.append(places.count(place[1:]))
+            committees.append(Committee(machines, shares))
+        return committees
 
-    def _fold_machines(
+    def _fold_machine(
         self,
         search: Search,
         level: int,
-        places: Sequence[tuple[int, int]],
+        place: tuple[int, int],
+        fold: int,
         data: TrainingSet,
         centre: Array | None,
-    ) -> list[KernelRegressor]:
-        """Each fold's machine at the point that it has chosen, from the selection."""
-        return [
-            fitted_with(
-                self._machine(**self._level(level), **self._point(search, *place)),
-                data,
-                search.task,
-                centre,
-                search.task.folds[fold].train,
-                search.models[search.point(level, *place)][fold],
-            )
-            for fold, place in enumerate(places)
-        ]
+    ) -> KernelRegressor:
+        """A fold's machine at a point, from the selection."""
+        return fitted_with(
+            self._machine(**self._level(level), **self._point(search, *place)),
+            data,
+            search.task,
+            centre,
+            search.task.folds[fold].train,
+            search.models[search.point(level, *place)][fold],
+        )
 
     def _whole_machines(
         self,
