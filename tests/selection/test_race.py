@@ -80,6 +80,7 @@ def test_points_that_cannot_be_fitted_on_all_rows_are_left_to_their_folds(
     """Many rows, few steps: unsolved fits are reported, and no committee has one of all rows."""
     for module in ("columns", "fits", "folds"):
         monkeypatch.setattr(f"tausvm.selection.{module}.FACTORED", 0)
+    monkeypatch.setattr("tausvm.selection.machine.DIRECT", 0)
     monkeypatch.setattr("tausvm.selection.columns.LOOK_STEPS", 1)
     monkeypatch.setattr("tausvm.selection.fits.MOST_STEPS", 1)
     rng = np.random.default_rng(0)
