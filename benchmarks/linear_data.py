@@ -116,7 +116,8 @@ def tall(n: int = 100_000) -> tuple[Array, Array]:
 def inbox(name: str) -> tuple[sp.csr_matrix, Array]:
     with gzip.open(data_folder() / f"ecml2006_spam_a_{name}.svm.gz") as file:
         X, y = load_svmlight_file(file, n_features=106_780)
-    return X, y
+    # the constructor takes indices of 32 bits where they are enough, the loader does not
+    return sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape), y
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tausvm._core import linear as core
 from tausvm.solvers import SolverOptions, Status
 from tausvm.solvers.linear import LinearResult, solve_linear
 from tausvm.solvers.linear import auto as auto_module
@@ -50,13 +53,43 @@ def test_newton_by_conjugate_gradients(
     assert_optimal(case, solve_linear(case.problem(KINDS[seed % 5]), "newton", OPTIONS))
 
 
+@pytest.mark.parametrize("adaptive", [True, False])
 @pytest.mark.parametrize("offset", OFFSETS)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("seed", range(20, 24))
-def test_dual_cd_finds_the_optimum(seed: int, loss: str, offset: str) -> None:
+def test_dual_cd_finds_the_optimum(seed: int, loss: str, offset: str, adaptive: bool) -> None:
     """Where rows are fewer than features, as coordinate descent likes it."""
     case = random_case(seed, loss, offset, log_C=(-2.0, 1.0), shape=(15 + seed, 60))
-    assert_optimal(case, solve_linear(case.problem(KINDS[seed % 5]), "dual_cd", OPTIONS))
+    options = OPTIONS.with_(adaptive=adaptive)
+    assert_optimal(case, solve_linear(case.problem(KINDS[seed % 5]), "dual_cd", options))
+
+
+def test_visits_by_gain_save_passes() -> None:
+    """Of a problem with many rows at their bounds."""
+    case = random_case(1, "epsilon_insensitive", "none", log_C=(0.5, 0.6), shape=(400, 300))
+    passes = {}
+    for adaptive in (True, False):
+        options = OPTIONS.with_(tol=1e-6, adaptive=adaptive, shrinking=False)
+        result = solve_linear(case.problem("csr"), "dual_cd", options)
+        assert result.status is Status.SOLVED
+        passes[adaptive] = result.n_iter
+    assert passes[True] < 0.7 * passes[False], passes
+
+
+@given(st.lists(st.floats(0.03125, 5.0, width=32), min_size=1, max_size=40), st.integers(1, 30))
+def test_visits_are_dealt_out_in_proportion(preferences: list[float], passes: int) -> None:
+    preference = np.array(preferences, dtype=np.float32)
+    n = len(preference)
+    due, visits = np.zeros(n, dtype=np.float32), np.empty(2 * n, dtype=np.int32)
+    scale = n / float(preference.sum(dtype=np.float64))
+    visited = np.zeros(n)
+    for _ in range(passes):
+        count = core.schedule(preference, scale, due, visits)
+        times = np.bincount(visits[:count], minlength=n)
+        # second visits come after all first ones
+        assert len(set(visits[: np.count_nonzero(times)])) == np.count_nonzero(times)
+        visited += times
+    np.testing.assert_allclose(visited, passes * scale * preference, atol=1.0 + 1e-3 * passes)
 
 
 @pytest.mark.parametrize("offset", OFFSETS)

@@ -111,6 +111,8 @@ typedef struct {
     double total;   /* the sum of the violations (24) met */
     double largest; /* the largest of them */
     double gap;     /* the sum of each sample's share of the duality gap when met */
+    double gained;  /* what the steps have added to the dual */
+    double gain;    /* the last step's part of that */
 } Met;
 
 /* Steps 6.2.1 to 6.2.4: the best value of one variable, all else fixed; 1 in *settled where
@@ -124,6 +126,7 @@ static inline double coordinate_step(const Term *t, double beta, double gradient
                                        : -t->kink + t->ridge_minus * beta);
     up = beta >= t->upper ? INFINITY : up;
     down = beta <= t->lower ? -INFINITY : down;
+    met->gain = 0;
     *settled = up > threshold && down < -threshold;
     if (*settled)
         return beta;
@@ -141,7 +144,28 @@ static inline double coordinate_step(const Term *t, double beta, double gradient
         next = (z + t->kink) / (q + t->ridge_minus);
         next = next < t->lower ? t->lower : next;
     }
+    double step = next - beta;
+    met->gain = term_value(t, beta) - term_value(t, next) - (gradient + 0.5 * q * step) * step;
+    met->gained += met->gain;
     return next;
+}
+
+/* ---- how often a sample is visited (Glasmachers and Dogan's adaptive frequencies) ---- */
+
+#define ADAPT_RATE 0.2
+#define LEAST_PREFERENCE 0.02f
+#define MOST_PREFERENCE 5.0f
+
+/* the preference after a step: more where it gained more than steps do at the time */
+static inline float adapted(float preference, double gain, double usual)
+{
+    if (!(usual > 0))
+        return preference;
+    double change = ADAPT_RATE * (gain / usual - 1);
+    preference *= expf((float)(change < 3 ? change : 3));
+    if (!(preference > LEAST_PREFERENCE))
+        return LEAST_PREFERENCE;
+    return preference < MOST_PREFERENCE ? preference : MOST_PREFERENCE;
 }
 
 /* ---- random order: xorshift64*, so that equal seeds give equal fits everywhere ---- */

@@ -23,6 +23,8 @@ cdef extern from "linear.h" nogil:
         double total
         double largest
         double gap
+        double gained
+        double gain
     double dense_dot_f32(const float*, const double*, long)
     double dense_dot_f64(const double*, const double*, long)
     void dense_add_f32(const float*, double, double*, long)
@@ -32,6 +34,7 @@ cdef extern from "linear.h" nogil:
     double term_value(const Term*, double)
     double term_conjugate(const Term*, double)
     double coordinate_step(const Term*, double, double, double, double, Met*, int*)
+    float adapted(float, double, double)
     int64_t random_below(uint64_t*, int64_t)
     void fetch_early(const void*)
 
@@ -404,6 +407,31 @@ def shuffle(const int32_t[::1] active, long count, long block, int32_t[::1] bloc
             at += min(block, count - first)
 
 
+def schedule(const float[::1] preference, double scale, float[::1] due, int32_t[::1] visits):
+    """The visits of a pass, as many to a row as are due; returns how many these are.
+
+    A row's second visits come after everybody's first, which keeps them apart in a random order
+    of blocks. There are at most 2n where the preferences times ``scale`` add up to n.
+    """
+    cdef long i, k, begin = 0, end = 0, count = 0, n = due.shape[0]
+    with nogil:
+        for i in range(n):
+            due[i] += <float>(scale * preference[i])
+            if due[i] >= 1 and count < visits.shape[0]:
+                due[i] -= 1
+                visits[count] = i
+                count += 1
+        while end < count:
+            begin, end = end, count
+            for k in range(begin, end):
+                i = visits[k]
+                if due[i] >= 1 and count < visits.shape[0]:
+                    due[i] -= 1
+                    visits[count] = i
+                    count += 1
+    return count
+
+
 def leave_out(int32_t[::1] active, long count, const unsigned char[::1] settled):
     """active[:count] without the settled, in place; returns how many remain."""
     cdef long k, kept = 0
@@ -418,21 +446,24 @@ def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1]
                 const double[:, :] terms, double[::1] squares, double column,
                 double[::1] beta, double[::1] w, double[::1] offset, const int32_t[::1] order,
                 long begin, long end, double threshold, unsigned char[::1] settled,
-                double[::1] met):
+                float[::1] preference, double usual, double[::1] met):
     """Steps 6.2 on order[begin:end]; those that shall leave are marked in ``settled``.
 
     ``squares`` are the squared rows with column² added; a negative one is computed and put there.
     ``offset`` holds (b, Σβ): predictions are x·w + b with b = offset[0], which a step of β changes
-    by column² times the step. ``met`` gathers (Σ violation, largest, gap, number settled).
+    by column² times the step. ``preference``, unless empty, is adapted to what a step gains beside
+    the ``usual`` gain. ``met`` gathers (Σ violation, largest, gap, gain, number settled).
     """
     cdef long s, i, d = X.shape[1]
     cdef double gradient, next_beta, step
     cdef const real* x
     cdef int leaves
     cdef long n_settled = 0
+    cdef double pace = 1.0 / beta.shape[0]
+    cdef bint adapting = preference.shape[0] > 0
     cdef Term t
     cdef Met seen
-    seen.total, seen.largest, seen.gap = met[0], met[1], met[2]
+    seen.total, seen.largest, seen.gap, seen.gained = met[0], met[1], met[2], met[3]
     with nogil:
         for s in range(begin, end):
             i = order[s]
@@ -442,6 +473,9 @@ def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1]
                 squares[i] = squared(x, d) + column * column
             t = smoothed(terms, i, 0)
             next_beta = coordinate_step(&t, beta[i], gradient, squares[i], threshold, &seen, &leaves)
+            if adapting:
+                preference[i] = adapted(preference[i], seen.gain, usual)
+                usual += pace * (seen.gain - usual)
             if leaves:
                 settled[i] = 1
                 n_settled += 1
@@ -452,15 +486,17 @@ def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1]
                 dense_add(x, step, &w[0], d)
                 offset[0] += column * column * step
                 offset[1] += step
-    met[0], met[1], met[2] = seen.total, seen.largest, seen.gap
-    met[3] += n_settled
+    met[0], met[1], met[2], met[3] = seen.total, seen.largest, seen.gap, seen.gained
+    met[4] += n_settled
+    return usual
 
 
 def sparse_sweep(const real[::1] data, const index[::1] indices, const place[::1] indptr,
                  const int64_t[::1] rows, const double[::1] y, const double[:, :] terms,
                  double[::1] squares, double column, double[::1] beta, double[::1] w,
                  double[::1] offset, const int32_t[::1] order, long begin, long end,
-                 double threshold, unsigned char[::1] settled, double[::1] met):
+                 double threshold, unsigned char[::1] settled, float[::1] preference, double usual,
+                 double[::1] met):
     """As :func:`dense_sweep`."""
     cdef long s, i, m
     cdef int64_t row, first, k
@@ -469,9 +505,11 @@ def sparse_sweep(const real[::1] data, const index[::1] indices, const place[::1
     cdef const index* at
     cdef int leaves, early = w.shape[0] > MANY_WEIGHTS
     cdef long n_settled = 0
+    cdef double pace = 1.0 / beta.shape[0]
+    cdef bint adapting = preference.shape[0] > 0
     cdef Term t
     cdef Met seen
-    seen.total, seen.largest, seen.gap = met[0], met[1], met[2]
+    seen.total, seen.largest, seen.gap, seen.gained = met[0], met[1], met[2], met[3]
     with nogil:
         for s in range(begin, end):
             if early and s + 1 < end:
@@ -491,6 +529,9 @@ def sparse_sweep(const real[::1] data, const index[::1] indices, const place[::1
                 squares[i] = squared(x, m) + column * column
             t = smoothed(terms, i, 0)
             next_beta = coordinate_step(&t, beta[i], gradient, squares[i], threshold, &seen, &leaves)
+            if adapting:
+                preference[i] = adapted(preference[i], seen.gain, usual)
+                usual += pace * (seen.gain - usual)
             if leaves:
                 settled[i] = 1
                 n_settled += 1
@@ -501,5 +542,6 @@ def sparse_sweep(const real[::1] data, const index[::1] indices, const place[::1
                 sparse_add(x, at, m, step, &w[0])
                 offset[0] += column * column * step
                 offset[1] += step
-    met[0], met[1], met[2] = seen.total, seen.largest, seen.gap
-    met[3] += n_settled
+    met[0], met[1], met[2], met[3] = seen.total, seen.largest, seen.gap, seen.gained
+    met[4] += n_settled
+    return usual

@@ -77,6 +77,9 @@ class SolverOptions:
     shrinking : bool
         For ``smo`` with offset and ``dual_cd``: leave settled variables out until the final
         check.
+    adaptive : bool
+        For ``dual_cd``: after some passes visit rows the more often the more their steps gain;
+        False is the paper's algorithm. Not together with ``violation_tol``.
     block_size : int or None
         The fewest variables per block in ``block``; None chooses by the number of samples.
     callback : callable or None
@@ -94,6 +97,7 @@ class SolverOptions:
     working_set: str = "nearest"
     neighbours: int = 15
     shrinking: bool = True
+    adaptive: bool = True
     block_size: int | None = None
     callback: Callable[[Progress], object] | None = None
     seed: int = 0

@@ -3,6 +3,11 @@
 A step sets one βᵢ to its best value, all else fixed, at the price of two passes over a row:
 one for xᵢᵀw, one for w ← w + Δβᵢ xᵢ. The loss enters by its five numbers alone.
 
+Where that takes many passes, rows are not visited equally often any more: a row whose steps gain
+more than others do comes the more often, one that gains nothing hardly ever (Glasmachers and
+Dogan, "Accelerated coordinate descent with adaptive coordinate frequencies"). That does softly what
+shrinking does, and needs no second thoughts.
+
 A free offset means Σβ = 0, which single steps cannot keep. The method of multipliers does: the
 dual gets the penalty (s²/2)(Σβ)² with s² the mean squared row, which is a constant column s
 beside X, and after every pass the multiplier, b, moves on by s²Σβ.
@@ -29,10 +34,12 @@ CHECK_EVERY = 8.0
 CHECK_SHARE = 0.15
 #: all rows come back where less than this share of the gap was seen among those that take part
 HELD = 0.5
-#: corners make the primal at w jump from pass to pass. From so many passes on a mean of w is
-#: tried too, in which the k-th pass counts like k to the power of LATENESS
+#: corners make the primal at w jump from pass to pass. From so many passes on the w of a mean of β
+#: is tried too, in which the k-th pass counts like k to the power of LATENESS
 FIRST_MEAN = 8.0
 LATENESS = 8
+#: passes after which rows are visited by what they gain; quick problems are solved by then
+EQUAL_PASSES = 10
 #: numbers beyond the others, an entry of X, that a mean with a free offset may take
 SPARE = 0.05
 #: entries of rows that are neighbours in memory and in the random order; data of fewer than
@@ -145,7 +152,11 @@ class Sweeps:
         self.settled = np.empty(problem.n, dtype=np.uint8)
         self.count = -1
         self.first_total = np.nan
-        #: the mean of w over the passes, the late ones the more, once they are many
+        self.equal_passes = EQUAL_PASSES if adaptive(options) else np.inf
+        #: none while rows are visited equally often
+        self.preference = np.empty(0, dtype=np.float32)
+        self.usual = 0.0
+        #: the mean of β over the passes, the late ones the more, once they are many
         self.mean: Array | None = None
         self.work = self.averaged = 0.0
         self.restore()
@@ -162,16 +173,45 @@ class Sweeps:
             self.settled[:] = 0
         self.count = self.problem.n
         self.threshold = np.inf
+        if self.adapting:
+            self.due += 1.0
+
+    @property
+    def adapting(self) -> bool:
+        """Whether rows are visited by what they gain."""
+        return len(self.preference) > 0
+
+    def _adapt(self) -> None:
+        """Begin to visit rows by what they gain."""
+        self.restore()
+        n = self.problem.n
+        self.preference = np.ones(n, dtype=np.float32)
+        self.due = np.zeros(n, dtype=np.float32)
+        # a pass has at most twice the visits
+        self.visits, self.order = np.empty((2, 2 * n), dtype=np.int32)
+        self.blocks = np.empty(2 * n // self.block + 1, dtype=np.int32)
+
+    def _drawn(self) -> int:
+        """Put the visits of a pass into ``order``; how many they are."""
+        visits, count = self.active, self.count
+        if self.adapting:
+            scale = self.problem.n / float(self.preference.sum(dtype=np.float64))
+            visits = self.visits
+            count = core.schedule(self.preference, scale, self.due, visits)
+        core.shuffle(visits, count, self.block, self.blocks, self.order, self.state)
+        return count
 
     def run(self, monitor: Monitor) -> Met:
         """Step 6 once: a pass over T in random order."""
         problem = self.problem
-        core.shuffle(self.active, self.count, self.block, self.blocks, self.order, self.state)
-        met = np.zeros(4)
+        if not self.adapting and monitor.n_iter >= self.equal_passes:
+            self._adapt()
+        count = self._drawn()
+        met = np.zeros(5)
         step = problem.rows.batch()
         kind = core.sparse_sweep if problem.rows.sparse else core.dense_sweep
-        for begin in range(0, self.count, step):
-            kind(
+        for begin in range(0, count, step):
+            self.usual = kind(
                 *problem.rows.arguments,
                 problem.y,
                 problem.terms.numbers,
@@ -182,9 +222,11 @@ class Sweeps:
                 self.offset,
                 self.order,
                 begin,
-                min(begin + step, self.count),
+                min(begin + step, count),
                 self.threshold,
                 self.settled,
+                self.preference,
+                self.usual,
                 met,
             )
         if problem.offset:  # the multiplier's step
@@ -192,13 +234,16 @@ class Sweeps:
         self._average()
         if np.isnan(self.first_total):
             self.first_total = met[0]
-        if met[3] > 0:
+        if self.adapting:
+            return Met(*met[:3])
+        self.usual = met[3] / count
+        if met[4] > 0:
             self.count = core.leave_out(self.active, self.count, self.settled)
         self.threshold = met[1] if self.shrinking and met[1] > 0 else np.inf
         return Met(*met[:3])
 
     def _average(self) -> None:
-        """Take the running w into the mean, once a whole pass's worth of steps."""
+        """Take the running β into the mean, once a whole pass's worth of steps."""
         self.work += self.count / self.problem.n
         if not self.problem.bounded or self.work < max(FIRST_MEAN, self.averaged + 1.0):
             return
@@ -206,12 +251,12 @@ class Sweeps:
             if self.problem.offset and not _spares(self.problem):
                 self.averaged = np.inf
                 return
-            self.mean, self.n_averaged = np.zeros(self.problem.d), 0
+            self.mean, self.n_averaged = np.zeros(self.problem.n), 0
         self.averaged = self.work
         self.n_averaged += 1
         share = (LATENESS + 1) / (self.n_averaged + LATENESS)
         self.mean *= 1.0 - share
-        self.mean += share * self.coef
+        self.mean += share * self.beta
 
     def dual_value(self) -> float:
         """The dual at the running β and w."""
@@ -234,11 +279,12 @@ class Sweeps:
             intercept = problem.best_intercept(fitted)
         primal = problem.primal_value(coef, intercept, fitted)
         if self.mean is not None:
-            other = problem.rows.dot(self.mean)
+            mean = problem.weights(self.mean)
+            other = problem.rows.dot(mean)
             level = problem.best_intercept(other) if problem.offset else intercept
-            value = problem.primal_value(self.mean, level, other)
+            value = problem.primal_value(mean, level, other)
             if value < primal:
-                coef, intercept, fitted, primal = self.mean.copy(), level, other, value
+                coef, intercept, fitted, primal = mean, level, other, value
         return Found(Point(beta, coef, intercept), fitted, pulled, primal, dual)
 
 
@@ -259,6 +305,11 @@ class Found:
     @property
     def all(self) -> tuple[Point, Array, Array]:
         return self.point, self.fitted, self.pulled
+
+
+def adaptive(options: SolverOptions) -> bool:
+    """Whether rows may be visited unequally often: the rule (25) is about whole passes."""
+    return options.adaptive and options.violation_tol is None
 
 
 def _spares(problem: LinearProblem) -> bool:
