@@ -19,7 +19,16 @@ from . import errors
 from .errors import InputError
 from .fitting import MODEL, FitOptions, fit_file
 from .kinds import KINDS, kind_named
-from .options import at_least, read_gamma, read_kernel, read_levels, read_loss, read_names, share
+from .options import (
+    at_least,
+    check_unused,
+    read_gamma,
+    read_kernel,
+    read_levels,
+    read_loss,
+    read_names,
+    share,
+)
 from .predicting import (
     check_folder,
     load_model,
@@ -178,6 +187,13 @@ def fit(
     chosen = kind_named(kind)
     if loss == "svr" and tau is not None:
         raise InputError("--tau: --loss svr has no levels")
+    given = {
+        "--epsilon": epsilon is not None,
+        "--time-limit": time_limit is not None,
+        "--kernel": kernel != "rbf",
+        "--gamma": gamma != "scale",
+    }
+    check_unused(kind, chosen.unused, given)
     settings = Settings(
         tau=read_levels(tau, chosen.default_tau, chosen.several, kind),
         C=C,

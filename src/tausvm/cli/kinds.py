@@ -34,6 +34,8 @@ class Kind:
         The estimator that chooses its C and γ.
     losses : tuple of str
         What ``--loss`` may be; empty where there is no choice.
+    unused : tuple of str
+        Options that mean nothing to it.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Kind:
     make: Callable[[Settings], Any]
     tune: Callable[[Settings], Any] | None = None
     losses: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
 
 
 def _quantile(s: Settings) -> Any:
@@ -86,6 +89,7 @@ def _linear(s: Settings) -> Any:
 def _tuned_linear(s: Settings) -> Any:
     if s.loss != "svr":
         return grid_search(s, _linear(s), linear=s.loss == "quantile")
+    s.check_unlimited()
     return tausvm.LinearSVRCV(
         Cs=s.grid,
         cv=s.folds,
@@ -134,6 +138,7 @@ KINDS: dict[str, Kind] = {
             classifies=True,
             make=_svc,
             tune=lambda s: grid_search(s, _svc(s), linear=False),
+            unused=("--epsilon",),
         ),
         Kind(
             "joint",
@@ -153,6 +158,7 @@ KINDS: dict[str, Kind] = {
             classifies=True,
             make=_path,
             tune=lambda s: grid_search(s, _path(s), linear=False),
+            unused=("--epsilon", "--time-limit"),
         ),
         Kind(
             "linear",
@@ -163,6 +169,7 @@ KINDS: dict[str, Kind] = {
             make=_linear,
             tune=_tuned_linear,
             losses=("quantile", "expectile", "svr"),
+            unused=("--kernel", "--gamma"),
         ),
     )
 }

@@ -81,3 +81,10 @@ def share(option: str, value: float) -> float:
     if not 0 <= value < 1:
         raise InputError(f"{option}: must be at least 0 and below 1, got {value:g}")
     return value
+
+
+def check_unused(kind: str, unused: tuple[str, ...], given: dict[str, bool]) -> None:
+    """An error for the first option that is given and means nothing to the kind."""
+    for option in unused:
+        if given[option]:
+            raise InputError(f"{option}: means nothing to --kind {kind}; leave it out")

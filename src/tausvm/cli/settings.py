@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from .errors import InputError
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -67,6 +69,7 @@ class Settings:
     @property
     def selection(self) -> dict[str, Any]:
         """Parameters of the estimators that choose C and γ."""
+        self.check_unlimited()
         return {
             "kernel": self.kernel,
             "tol": self.tol,
@@ -77,3 +80,8 @@ class Settings:
             "random_state": self.seed,
             "refit": True,  # with certificates, and C and γ of one machine to tell
         }
+
+    def check_unlimited(self) -> None:
+        """An error where a selection, whose fits have no time limit, is given one."""
+        if self.time_limit is not None:
+            raise InputError("--time-limit: not together with --tune for this kind")
