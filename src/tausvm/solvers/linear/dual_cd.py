@@ -73,6 +73,7 @@ def descend(
     """Algorithm 4 until the monitor says stop; the last point checked, Xw and p + Σ βᵢxᵢ."""
     sweeps = Sweeps(problem, options, start)
     found = sweeps.look()
+    sweeps.gained = found.dual
     if monitor.check(*found.objectives):
         return found.all
     done, unchecked, caution, scale, before = 0.0, 0.0, 1.2, 0.0, np.inf
@@ -152,6 +153,7 @@ class Sweeps:
         self.settled = np.empty(problem.n, dtype=np.uint8)
         self.count = -1
         self.first_total = np.nan
+        self.gained = 0.0
         self.equal_passes = EQUAL_PASSES if adaptive(options) else np.inf
         #: none while rows are visited equally often
         self.preference = np.empty(0, dtype=np.float32)
@@ -229,6 +231,7 @@ class Sweeps:
                 self.usual,
                 met,
             )
+        self.gained += met[3]
         if problem.offset:  # the multiplier's step
             self.offset[0] += self.column**2 * self.offset[1]
         self._average()
@@ -259,8 +262,10 @@ class Sweeps:
         self.mean += share * self.beta
 
     def dual_value(self) -> float:
-        """The dual at the running β and w."""
-        return self.problem.dual_value(self.beta, self.coef)
+        """The dual at the running β: what steps have gained, which are free of the multiplier's."""
+        if self.problem.offset:
+            return self.problem.dual_value(self.beta, self.coef)
+        return self.gained
 
     def look(self) -> Found:
         """A feasible point near the running one, or itself; the mean of w where that is better."""
