@@ -35,7 +35,7 @@ ROUGH_SLACK = 0.02
 #: up to this many rows squared losses race with the gap asked for: it costs less than fits again
 EXACT_ROWS = 800
 #: up to this many rows jobs of squared losses are done one after the other
-SERIAL_ROWS = 800
+SERIAL_ROWS = 500
 #: axes of fewer points have no coarse grid
 FINE = 5
 #: which points are neighbours: those at γ and C next to each other, of one level
