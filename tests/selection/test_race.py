@@ -49,8 +49,8 @@ def test_same_choice_of_the_tube_machine():
 
 def test_the_race_does_not_depend_on_the_number_of_jobs():
     rng = np.random.default_rng(1)
-    X = rng.uniform(-1, 1, size=(500, 2))
-    y = np.sin(4 * X[:, 0]) + 0.2 * rng.normal(size=500)
+    X = rng.uniform(-1, 1, size=(640, 2))
+    y = np.sin(4 * X[:, 0]) + 0.2 * rng.normal(size=640)
     for selection in (QuantileSVRCV, ExpectileSVRCV):
         one, two = (
             selection(tau=[0.3, 0.6], Cs=6, gammas=6, n_jobs=jobs).fit(X, y) for jobs in (1, 2)
