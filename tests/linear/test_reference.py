@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tausvm._core import linear as core
+from tausvm._core import sweeps as core
 from tausvm.solvers import SolverOptions, Status
 from tausvm.solvers.linear import LinearResult, solve_linear
 from tausvm.solvers.linear import auto as auto_module

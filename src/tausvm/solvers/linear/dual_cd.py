@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._core import linear as core
+from ..._core.linear import balance
+from ..._core.sweeps import dense_sweep, leave_out, schedule, shuffle, sparse_sweep
 from ..onedim import project_onto_sum
 from ..result import SolverOptions, Status
 from .monitor import LinearResult, Monitor, Point
@@ -199,8 +200,8 @@ class Sweeps:
         if self.adapting:
             scale = self.problem.n / float(self.preference.sum(dtype=np.float64))
             visits = self.visits
-            count = core.schedule(self.preference, scale, self.due, visits)
-        core.shuffle(visits, count, self.block, self.blocks, self.order, self.state)
+            count = schedule(self.preference, scale, self.due, visits)
+        shuffle(visits, count, self.block, self.blocks, self.order, self.state)
         return count
 
     def run(self, monitor: Monitor) -> Met:
@@ -211,7 +212,7 @@ class Sweeps:
         count = self._drawn()
         met = np.zeros(5)
         step = problem.rows.batch()
-        kind = core.sparse_sweep if problem.rows.sparse else core.dense_sweep
+        kind = sparse_sweep if problem.rows.sparse else dense_sweep
         for begin in range(0, count, step):
             self.usual = kind(
                 *problem.rows.arguments,
@@ -241,7 +242,7 @@ class Sweeps:
             return Met(*met[:3])
         self.usual = met[3] / count
         if met[4] > 0:
-            self.count = core.leave_out(self.active, self.count, self.settled)
+            self.count = leave_out(self.active, self.count, self.settled)
         self.threshold = met[1] if self.shrinking and met[1] > 0 else np.inf
         return Met(*met[:3])
 
@@ -328,7 +329,7 @@ def balanced(problem: LinearProblem, beta: Array) -> Array:
     if excess == 0:
         return beta.copy()
     terms, moved = problem.terms, np.empty(problem.n)
-    share, widest = core.balance(terms.numbers, beta, excess, moved)
+    share, widest = balance(terms.numbers, beta, excess, moved)
     if share < 0.5:
         # what the division rounded
         moved[widest] -= float(moved.sum()) + problem.held

@@ -1,0 +1,198 @@
+# distutils: language = c
+"""Coordinate descent on the dual of a linear machine: who is visited, and the steps.
+
+``rows`` names the rows that take part, in order; empty, it names all.
+"""
+from libc.stdint cimport uint64_t
+
+include "linear_rows.pxi"
+
+cdef extern from "linear.h" nogil:
+    ctypedef struct Met:
+        double total
+        double largest
+        double gap
+        double gained
+        double gain
+    double coordinate_step(const Term*, double, double, double, double, Met*, int*)
+    float adapted(float, double, double)
+    int64_t random_below(uint64_t*, int64_t)
+    void fetch_early(const void*)
+
+#: weights more than this, 4 MB, lie beyond the caches near the processor: a row's are fetched early
+cdef long MANY_WEIGHTS = 500_000
+
+
+# ---- who is visited ----
+
+def shuffle(const int32_t[::1] active, long count, long block, int32_t[::1] blocks,
+            int32_t[::1] order, uint64_t[::1] state):
+    """A random order of active[:count]: blocks of neighbours at random, and each inside itself.
+
+    Rows of a block lie side by side in memory, which a wholly random order could not use.
+    ``blocks`` is room for the numbers of the blocks.
+    """
+    cdef long k, at = 0, first, size, n_blocks = (count + block - 1) // block
+    cdef int64_t other
+    cdef int32_t held
+    with nogil:
+        for k in range(n_blocks):
+            blocks[k] = k
+        for k in range(n_blocks - 1, 0, -1):
+            other = random_below(&state[0], k + 1)
+            held = blocks[k]
+            blocks[k] = blocks[other]
+            blocks[other] = held
+        for k in range(n_blocks):
+            first = blocks[k] * block
+            size = min(block, count - first)
+            for other in range(size):
+                order[at + other] = active[first + other]
+            for size in range(size - 1, 0, -1):
+                other = random_below(&state[0], size + 1)
+                held = order[at + size]
+                order[at + size] = order[at + other]
+                order[at + other] = held
+            at += min(block, count - first)
+
+
+def schedule(const float[::1] preference, double scale, float[::1] due, int32_t[::1] visits):
+    """The visits of a pass, as many to a row as are due; returns how many these are.
+
+    A row's second visits come after everybody's first, which keeps them apart in a random order
+    of blocks. There are at most 2n where the preferences times ``scale`` add up to n.
+    """
+    cdef long i, k, begin = 0, end = 0, count = 0, n = due.shape[0]
+    with nogil:
+        for i in range(n):
+            due[i] += <float>(scale * preference[i])
+            if due[i] >= 1 and count < visits.shape[0]:
+                due[i] -= 1
+                visits[count] = i
+                count += 1
+        while end < count:
+            begin, end = end, count
+            for k in range(begin, end):
+                i = visits[k]
+                if due[i] >= 1 and count < visits.shape[0]:
+                    due[i] -= 1
+                    visits[count] = i
+                    count += 1
+    return count
+
+
+def leave_out(int32_t[::1] active, long count, const unsigned char[::1] settled):
+    """active[:count] without the settled, in place; returns how many remain."""
+    cdef long k, kept = 0
+    with nogil:
+        for k in range(count):
+            active[kept] = active[k]
+            kept += not settled[active[k]]
+    return kept
+
+
+# ---- the steps of Algorithm 4 ----
+
+def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1] y,
+                const double[:, :] terms, double[::1] squares, double column,
+                double[::1] beta, double[::1] w, double[::1] offset, const int32_t[::1] order,
+                long begin, long end, double threshold, unsigned char[::1] settled,
+                float[::1] preference, double usual, double[::1] met):
+    """Steps 6.2 on order[begin:end]; those that shall leave are marked in ``settled``.
+
+    ``squares`` are the squared rows with column² added; a negative one is computed and put there.
+    ``offset`` holds (b, Σβ): predictions are x·w + b with b = offset[0], which a step of β changes
+    by column² times the step. ``preference``, unless empty, is adapted to what a step gains beside
+    the ``usual`` gain. ``met`` gathers (Σ violation, largest, gap, gain, number settled).
+    """
+    cdef long s, i, d = X.shape[1]
+    cdef double gradient, next_beta, step
+    cdef const real* x
+    cdef int leaves
+    cdef long n_settled = 0
+    cdef double pace = 1.0 / beta.shape[0]
+    cdef bint adapting = preference.shape[0] > 0
+    cdef Term t
+    cdef Met seen
+    seen.total, seen.largest, seen.gap, seen.gained = met[0], met[1], met[2], met[3]
+    with nogil:
+        for s in range(begin, end):
+            i = order[s]
+            x = &X[row_at(rows, i), 0]
+            gradient = dense_dot(x, &w[0], d) + offset[0] - y[i]
+            if squares[i] < 0:
+                squares[i] = squared(x, d) + column * column
+            t = smoothed(terms, i, 0)
+            next_beta = coordinate_step(&t, beta[i], gradient, squares[i], threshold, &seen, &leaves)
+            if adapting:
+                preference[i] = adapted(preference[i], seen.gain, usual)
+                usual += pace * (seen.gain - usual)
+            if leaves:
+                settled[i] = 1
+                n_settled += 1
+                continue
+            step = next_beta - beta[i]
+            if step != 0:
+                beta[i] = next_beta
+                dense_add(x, step, &w[0], d)
+                offset[0] += column * column * step
+                offset[1] += step
+    met[0], met[1], met[2], met[3] = seen.total, seen.largest, seen.gap, seen.gained
+    met[4] += n_settled
+    return usual
+
+
+def sparse_sweep(const real[::1] data, const index[::1] indices, const place[::1] indptr,
+                 const int64_t[::1] rows, const double[::1] y, const double[:, :] terms,
+                 double[::1] squares, double column, double[::1] beta, double[::1] w,
+                 double[::1] offset, const int32_t[::1] order, long begin, long end,
+                 double threshold, unsigned char[::1] settled, float[::1] preference, double usual,
+                 double[::1] met):
+    """As :func:`dense_sweep`."""
+    cdef long s, i, m
+    cdef int64_t row, first, k
+    cdef double gradient, next_beta, step
+    cdef const real* x
+    cdef const index* at
+    cdef int leaves, early = w.shape[0] > MANY_WEIGHTS
+    cdef long n_settled = 0
+    cdef double pace = 1.0 / beta.shape[0]
+    cdef bint adapting = preference.shape[0] > 0
+    cdef Term t
+    cdef Met seen
+    seen.total, seen.largest, seen.gap, seen.gained = met[0], met[1], met[2], met[3]
+    with nogil:
+        for s in range(begin, end):
+            if early and s + 1 < end:
+                row = row_at(rows, order[s + 1])
+                for k in range(indptr[row], indptr[row + 1]):
+                    fetch_early(&w[0] + indices[k])
+            if early and s + 2 < end:
+                row = row_at(rows, order[s + 2])
+                fetch_early(&data[0] + indptr[row])
+                fetch_early(&indices[0] + indptr[row])
+            i = order[s]
+            row = row_at(rows, i)
+            first = indptr[row]
+            x, at, m = &data[0] + first, &indices[0] + first, indptr[row + 1] - first
+            gradient = sparse_dot(x, at, m, &w[0]) + offset[0] - y[i]
+            if squares[i] < 0:
+                squares[i] = squared(x, m) + column * column
+            t = smoothed(terms, i, 0)
+            next_beta = coordinate_step(&t, beta[i], gradient, squares[i], threshold, &seen, &leaves)
+            if adapting:
+                preference[i] = adapted(preference[i], seen.gain, usual)
+                usual += pace * (seen.gain - usual)
+            if leaves:
+                settled[i] = 1
+                n_settled += 1
+                continue
+            step = next_beta - beta[i]
+            if step != 0:
+                beta[i] = next_beta
+                sparse_add(x, at, m, step, &w[0])
+                offset[0] += column * column * step
+                offset[1] += step
+    met[0], met[1], met[2], met[3] = seen.total, seen.largest, seen.gap, seen.gained
+    met[4] += n_settled
+    return usual
