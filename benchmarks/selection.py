@@ -195,17 +195,18 @@ class Records:
         for turn in range(repeats):
             for key, run in fresh.items():
                 seconds, losses = run()
-                best = min(seconds, self.known[key][0]) if turn else seconds
-                self.known[key] = best, losses
+                self._keep(key, min(seconds, self.known[key][0]) if turn else seconds, losses)
             if sum(self.known[key][0] for key in fresh) > SHORT:
                 break
-        if self.file is not None:
-            with self.file.open("a") as out:
-                for key in fresh:
-                    seconds, losses = self.known[key]
-                    row = {"of": json.loads(key), "seconds": seconds, "losses": losses}
-                    print(json.dumps(row), file=out)
         return {label: self.known[json.dumps(of)] for label, (of, _) in runs.items()}
+
+    def _keep(self, key: str, seconds: float, losses: list[float]) -> None:
+        """Note a row at once, before the next run; a later line of the file takes its place."""
+        self.known[key] = seconds, losses
+        if self.file is not None:
+            row = {"of": json.loads(key), "seconds": seconds, "losses": losses}
+            with self.file.open("a") as out:
+                print(json.dumps(row), file=out)
 
 
 def compare(

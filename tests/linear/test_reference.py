@@ -75,7 +75,7 @@ def test_gains_add_up_to_the_dual(loss: str, offset: str) -> None:
     options = OPTIONS.with_(max_iter=30)
     start = problem.feasible(np.full(problem.n, 0.01))
     sweeps = dual_cd_module.Sweeps(problem, options, start)
-    sweeps.gained = sweeps.look().dual
+    sweeps.look()
     monitor = Monitor(problem, options, "dual_cd")
     for _ in range(15):
         sweeps.run(monitor)

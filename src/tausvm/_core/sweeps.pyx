@@ -60,7 +60,7 @@ def schedule(const float[::1] preference, double scale, float[::1] due, int32_t[
     """The visits of a pass, as many to a row as are due; returns how many these are.
 
     A row's second visits come after everybody's first, which keeps them apart in a random order
-    of blocks. There are at most 2n where the preferences times ``scale`` add up to n.
+    of blocks. Where ``visits``, which has room for n at least, is full, the rest stays due.
     """
     cdef long i, k, begin = 0, end = 0, count = 0, n = due.shape[0]
     with nogil:

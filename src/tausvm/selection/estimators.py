@@ -63,7 +63,7 @@ class SVRCV(KernelRegressorCV):
     n_jobs : int or None
         Jobs of joblib, which share the values of γ and, where those are few, the folds. They
         are threads unless a backend was chosen by :func:`joblib.parallel_config`. The result
-        does not depend on them. Squared losses on up to 800 rows are done by one.
+        does not depend on them. Squared losses on up to 500 rows are done by one.
     kernel, degree, coef0, tol, epsilon, loss, fit_intercept, solver, clip, max_iter
         As in :class:`~tausvm.SVR`. With ``clip`` validation predictions are clipped as well.
     cache_size : float

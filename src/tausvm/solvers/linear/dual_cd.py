@@ -74,7 +74,6 @@ def descend(
     """Algorithm 4 until the monitor says stop; the last point checked, Xw and p + Σ βᵢxᵢ."""
     sweeps = Sweeps(problem, options, start)
     found = sweeps.look()
-    sweeps.gained = found.dual
     if monitor.check(*found.objectives):
         return found.all
     done, unchecked, caution, scale, before = 0.0, 0.0, 1.2, 0.0, np.inf
@@ -190,9 +189,10 @@ class Sweeps:
         n = self.problem.n
         self.preference = np.ones(n, dtype=np.float32)
         self.due = np.zeros(n, dtype=np.float32)
-        # a pass has at most twice the visits
-        self.visits, self.order = np.empty((2, 2 * n), dtype=np.int32)
-        self.blocks = np.empty(2 * n // self.block + 1, dtype=np.int32)
+        # every row once and some again; what does not fit stays due
+        most = n + n // 8 + 1
+        self.visits, self.order = np.empty((2, most), dtype=np.int32)
+        self.blocks = np.empty(most // self.block + 1, dtype=np.int32)
 
     def _drawn(self) -> int:
         """Put the visits of a pass into ``order``; how many they are."""
@@ -269,7 +269,7 @@ class Sweeps:
         return self.gained
 
     def look(self) -> Found:
-        """A feasible point near the running one, or itself; the mean of w where that is better."""
+        """A feasible point near the running one, or itself; or the mean's w where it is better."""
         problem = self.problem
         beta, coef, intercept = self.beta, self.coef, 0.0
         if problem.offset:
@@ -279,6 +279,7 @@ class Sweeps:
         else:
             intercept = problem.constant(beta)
         pulled, dual = coef, problem.dual_value(beta, coef)
+        self.gained = dual
         moved = problem.pull is not None or beta.any()
         fitted = problem.rows.dot(coef) if moved else np.zeros(problem.n)
         if problem.offset:
