@@ -4,7 +4,7 @@
 ``rows`` names the rows that take part, in order; empty, it names all. Every function works on a
 range of them, [begin, end), so that a caller can stop or share out the work between calls.
 """
-from libc.math cimport fabs, INFINITY
+from libc.math cimport fabs, INFINITY, sqrt
 
 include "linear_rows.pxi"
 
@@ -121,6 +121,22 @@ def sparse_column_squares(const real[::1] data, const index[::1] indices, const 
                 i = row_at(rows, k)
                 for j in range(indptr[i], indptr[i + 1]):
                     out[indices[j]] += weight[k] * <double>data[j] * <double>data[j]
+
+
+def dense_gather(const real[:, ::1] X, const int64_t[::1] rows, const int64_t[::1] index,
+                 const double[::1] weight, double[:, ::1] out):
+    """out[k] = √|weight[i]| x_rows[i] with i = index[k]."""
+    cdef long k, j
+    cdef int64_t i
+    cdef double scale
+    cdef const real* x
+    with nogil:
+        for k in range(index.shape[0]):
+            i = index[k]
+            scale = sqrt(fabs(weight[i]))
+            x = &X[row_at(rows, i), 0]
+            for j in range(X.shape[1]):
+                out[k, j] = scale * <double>x[j]
 
 
 # ---- passes over the terms ----

@@ -146,7 +146,6 @@ class LinearMachine(RegressorMixin, BaseEstimator):
 
     def _keep(self, results: Sequence[LinearResult]) -> None:
         """Set the fitted attributes."""
-        coef = np.vstack([result.coef for result in results])
         self.intercept_ = np.array([result.intercept for result in results])
         gaps = [result.dual_gap for result in results]
         # a fit that is optimal at its start counts as one iteration
@@ -155,10 +154,10 @@ class LinearMachine(RegressorMixin, BaseEstimator):
         self.dual_gap_: float | Array
         self.n_iter_: int | NDArray[np.int64]
         if self._single_level:
-            self.coef_ = coef[0]
+            self.coef_ = results[0].coef
             self.result_, self.dual_gap_, self.n_iter_ = results[0], gaps[0], iterations[0]
         else:
-            self.coef_ = coef
+            self.coef_ = np.vstack([result.coef for result in results])
             self.result_ = list(results)
             self.dual_gap_, self.n_iter_ = np.array(gaps), np.array(iterations)
 

@@ -16,8 +16,8 @@ Array = NDArray[np.float64]
 #: float32 or float64
 Real = TypeVar("Real", bound=np.floating[Any])
 
-#: a factorisation up to this order is one LAPACK call (a tenth of a second)
-ONE_CALL = 1536
+#: a factorisation up to this order is one LAPACK call (a quarter of a second)
+ONE_CALL = 3072
 PANEL = 512
 
 

@@ -22,13 +22,16 @@ Array = NDArray[np.float64]
 FEW_ENTRIES = 20_000
 TO_ROUNDING = 1e-11
 #: passes of coordinate descent before its pace is judged
-PASSES = 40
+PASSES = 8
 #: and the passes still to come, as its pace foretells, that Newton's method is rather taken for
-MOST_PASSES = 200
-#: losses with corners, which take more Newton steps
+MOST_PASSES = 120
+#: losses with corners, where the first passes say less and which take more Newton steps
+PASSES_CORNERS = 40
 MOST_PASSES_CORNERS = 500
-#: and whose Newton systems, of the order of the free rows, are then no larger than this
+#: and where many rows may be at them
 MOST_FREE = 20_000
+PASSES_LARGE = 16
+MOST_PASSES_LARGE = 300
 
 
 def solve_auto(
@@ -38,28 +41,22 @@ def solve_auto(
     if problem.d <= DIRECT:
         return _solve_newton(problem, options, start)
     monitor = PaceMonitor(problem, options, "dual_cd")
-    # rows are free at corners, of which there are no more than w has dimensions
-    monitor.judging = not problem.bounded or min(problem.n, problem.d) <= MOST_FREE
     found = descend(problem, options, monitor, None if start is None else start.beta)
-    if monitor.slow:
-        monitor.slow, monitor.solver = False, "dual_cd, newton"
-        monitor.judging = False
-        finish = maximise if problem.bounded else minimise
-        return _better_dual(problem, monitor, finish(problem, monitor, found[0]), found)
-    return monitor.result(*found)
-
-
-def _better_dual(
-    problem: LinearProblem, monitor: Monitor, last: Point, found: tuple[Point, Array, Array]
-) -> LinearResult:
-    """The result at the last point; one that was stopped may have had a better β before."""
+    if not monitor.slow:
+        return monitor.result(*found)
+    monitor.slow, monitor.judging, monitor.solver = False, False, "dual_cd, newton"
+    point, pulled = found[0], found[2]
+    beta, dual = point.beta, problem.dual_value(point.beta, pulled)
+    del found, pulled  # vectors that Newton's method has no use for
+    if problem.bounded:
+        last = maximise(problem, monitor, point)
+    else:
+        last = minimise(problem, monitor, point, hard=True)
     result = monitor.result(last)
-    before, _, pulled = found
-    if result.dual_gap <= monitor.options.tol:
-        return result
-    if problem.dual_value(before.beta, pulled) <= result.dual_objective:
-        return result
-    return monitor.result(Point(before.beta, last.coef, last.intercept))
+    if result.dual_gap > options.tol and dual > result.dual_objective:
+        # one that was stopped had a better β before
+        return monitor.result(Point(beta, last.coef, last.intercept))
+    return result
 
 
 def _solve_newton(
@@ -82,11 +79,18 @@ class PaceMonitor(Monitor):
     def check(self, primal: float, dual: float) -> bool:
         if super().check(primal, dual):
             return True
-        self.slow = self.judging and self.n_iter >= PASSES and self._passes_left() > self._most()
+        first, most = self._patience()
+        self.slow = self.judging and self.n_iter >= first and self._passes_left() > most
         return self.slow
 
-    def _most(self) -> int:
-        return MOST_PASSES_CORNERS if self.problem.bounded else MOST_PASSES
+    def _patience(self) -> tuple[int, int]:
+        """Passes before the pace is judged, and those to come that are too many."""
+        if not self.problem.bounded:
+            return PASSES, MOST_PASSES
+        # rows are free at corners, of which there are no more than w has dimensions
+        if min(self.problem.n, self.problem.d) > MOST_FREE:
+            return PASSES_LARGE, MOST_PASSES_LARGE
+        return PASSES_CORNERS, MOST_PASSES_CORNERS
 
     def _passes_left(self) -> float:
         """By the fall of the smallest gap since half as many passes were done."""

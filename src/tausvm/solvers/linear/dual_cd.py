@@ -33,6 +33,9 @@ Index = NDArray[np.int64]
 #: whole passes' worth of steps from one gap check to the next at most, and as a share of all
 CHECK_EVERY = 8.0
 CHECK_SHARE = 0.15
+#: a check before that where a pass seems to leave less than this share of the gap asked for: it
+#: mostly leaves somewhat more, and a check in vain costs half a pass
+CAUTION = 0.75
 #: all rows come back where less than this share of the gap was seen among those that take part
 HELD = 0.5
 #: corners make the primal at w jump from pass to pass. From so many passes on the w of a mean of β
@@ -76,7 +79,7 @@ def descend(
     found = sweeps.look()
     if monitor.check(*found.objectives):
         return found.all
-    done, unchecked, caution, scale, before = 0.0, 0.0, 1.2, 0.0, np.inf
+    done, unchecked, caution, scale, before = 0.0, 0.0, CAUTION, 0.0, np.inf
     while True:
         work = sweeps.count / problem.n
         met = sweeps.run(monitor)

@@ -46,10 +46,18 @@ FEW_ROWS = 300
 class Newton:
     """Newton steps on F, with g made g + σ/2 (β − centre)² where σ > 0.
 
-    ``residual`` is y − Xw − b, ``beta`` the responses to it, ``pulled`` is p + Σ βᵢxᵢ.
+    ``residual`` is y − Xw − b, ``beta`` the responses to it, ``pulled`` is p + Σ βᵢxᵢ. ``hard``
+    says that conjugate gradients are known to be slow.
     """
 
-    def __init__(self, problem: LinearProblem, coef: Array, intercept: float, fitted: Array):
+    def __init__(
+        self,
+        problem: LinearProblem,
+        coef: Array,
+        intercept: float,
+        fitted: Array,
+        hard: bool = False,
+    ):
         self.problem = problem
         self.coef = coef.copy()
         self.intercept = intercept
@@ -60,7 +68,7 @@ class Newton:
         self.slope = np.empty(problem.n)
         self.n_products = 0
         direct = problem.d <= DIRECT
-        self.systems: _Direct | _Iterative = (_Direct if direct else _Iterative)(self)
+        self.systems: _Direct | _Iterative = _Direct(problem) if direct else _Iterative(hard)
 
     def smooth(self, sigma: float, centre: Array) -> None:
         """Take these σ and centre."""
@@ -96,7 +104,7 @@ class Newton:
     def step(self, wanted: float, stop: Callable[[], bool]) -> bool:
         """One Newton step towards a gap of ``wanted``; False where no descent is left."""
         problem = self.problem
-        step, rise = self.systems.solve(wanted, stop)
+        step, rise = self.systems.solve(self, wanted, stop)
         fitted = problem.rows.dot(step)
         change = fitted + rise
         length = self._line_minimum(step, rise, change)
@@ -148,20 +156,17 @@ class Newton:
 class _Direct:
     """The Hessian as a matrix, kept up to date by the rows whose weight changed."""
 
-    def __init__(self, newton: Newton) -> None:
-        self.newton = newton
-        d, n = newton.problem.d, newton.problem.n
-        self.weight = np.zeros(n)
-        self.matrix = np.zeros((d + 1, d + 1))
+    def __init__(self, problem: LinearProblem) -> None:
+        self.weight = np.zeros(problem.n)
+        self.matrix = np.zeros((problem.d + 1, problem.d + 1))
         self.largest = 0
 
-    def solve(self, wanted: float, stop: Callable[[], bool]) -> tuple[Array, float]:
-        newton, problem = self.newton, self.newton.problem
-        d = problem.d
+    def solve(self, newton: Newton, wanted: float, stop: Callable[[], bool]) -> tuple[Array, float]:
+        problem, d = newton.problem, newton.problem.d
         # weights are 1/σ where σ counts: without that factor they outlive a change of σ
         unit = newton.sigma if newton.sigma > 0 else 1.0
         weight = newton.slope * unit
-        self._update(weight)
+        self._update(problem.rows, weight)
         matrix = self.matrix / unit
         matrix[np.arange(d), np.arange(d)] += 1.0
         right = -newton.gradient
@@ -174,8 +179,8 @@ class _Direct:
             return step, float(-(newton.offset_gradient + border @ step) / curvature)
         return _solve_positive(matrix[:d, :d], right), 0.0
 
-    def _update(self, weight: Array) -> None:
-        rows, d = self.newton.problem.rows, self.newton.problem.d
+    def _update(self, rows: Rows, weight: Array) -> None:
+        d = rows.n_features
         change = weight - self.weight
         moved = np.count_nonzero(change)
         active = np.count_nonzero(weight)
@@ -210,16 +215,14 @@ class _Iterative:
     """Many features: inner products of the active rows where these are few, else conjugate
     gradients on (I + XᵀDX), the offset as one more unknown."""
 
-    def __init__(self, newton: Newton) -> None:
-        self.newton = newton
-        #: whether conjugate gradients took more products than inner products are worth
-        self.struggles = False
+    def __init__(self, hard: bool) -> None:
+        #: whether conjugate gradients take more products than inner products are worth
+        self.struggles = hard
 
     def _by_inner_products(
-        self, active: Index, rows: Rows, weight: Array, border: bool
+        self, newton: Newton, active: Index, rows: Rows, weight: Array, border: bool
     ) -> tuple[Array, float]:
         """(I + XᵀDX)⁻¹ by way of (D⁻¹ + XXᵀ)⁻¹; the offset is eliminated last."""
-        newton = self.newton
         if len(active) == 0:
             rise = -newton.offset_gradient / newton.bend if newton.bend > 0 else 0.0
             return -newton.gradient, rise
@@ -236,14 +239,14 @@ class _Iterative:
             plain = plain + rise * flat
         return -newton.gradient - rows.sum(plain), rise
 
-    def solve(self, wanted: float, stop: Callable[[], bool]) -> tuple[Array, float]:
-        newton, problem = self.newton, self.newton.problem
+    def solve(self, newton: Newton, wanted: float, stop: Callable[[], bool]) -> tuple[Array, float]:
+        problem = newton.problem
         active = np.flatnonzero(newton.slope)
         rows, weight = problem.rows.take(active), newton.slope[active]
         border = problem.offset or problem.column > 0
         few = len(active) <= MOST_ROWS
         if few and (self.struggles or newton.sigma > 0 or len(active) <= FEW_ROWS):
-            return self._by_inner_products(active, rows, weight, border)
+            return self._by_inner_products(newton, active, rows, weight, border)
         d = problem.d
         diagonal = np.ones(d + 1)
         diagonal[:d] += rows.column_squares(weight)
@@ -256,7 +259,7 @@ class _Iterative:
                 inner += v[d]
             inner *= weight
             out = np.empty(d + 1)
-            out[:d] = rows.sum(inner)
+            out[:d] = rows.sum(inner, roomy=True)
             out[:d] += v[:d]
             out[d] = newton.bend * v[d] + float(inner.sum()) if border else v[d]
             return out
@@ -274,11 +277,11 @@ class _Iterative:
             if not curvature > 0:
                 break
             length = energy / curvature
-            x += length * p
-            residual -= length * image
+            x += np.multiply(p, length, out=z)
+            residual -= np.multiply(image, length, out=image)
             if float(residual @ residual) <= target or stop():
                 break
-            z = residual / diagonal
+            np.divide(residual, diagonal, out=z)
             fresh = float(residual @ z)
             p *= fresh / energy
             p += z

@@ -24,19 +24,26 @@ from numpy.typing import NDArray
 
 from ..._core import linear as core
 from ..result import SolverOptions, Status
+from .dual_systems import MOST_ROWS
 from .monitor import LinearResult, Monitor, Point
-from .newton import Newton
+from .newton import DIRECT, Newton
 from .problem import LinearProblem
 from .sample import drawn
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-#: the reach falls by this factor from one proximal step to the next
+#: the reach falls by this factor from one proximal step to the next, where systems are factorised
 FALL = 0.1
 #: after a step that took more Newton steps than this, the gentler one
 MANY_STEPS = 15
 GENTLE_FALL = 0.3
+#: conjugate gradients take the more products the smaller the reach: these for them
+SLOW_FALL = 0.5
+GENTLE_SLOW_FALL = 0.7
+#: what may be left of the gap after a step that is not a failure, and for conjugate gradients
+PROGRESS = 0.5
+SLOW_PROGRESS = 0.95
 #: rows within so many reaches of a corner are looked at
 WIDTH = 3.0
 #: and so many a feature at least
@@ -56,7 +63,7 @@ WIDEST = 8
 NEWTON_STEPS = 40
 #: what may be left of a smoothed problem's gap, as a share of the gap itself
 INNER_SHARE = 0.1
-#: proximal steps in a row that may fail to halve the gap
+#: proximal steps in a row that may be failures
 PATIENCE = 8
 #: the gap to which a sample is solved
 SAMPLE_TOL = 1e-3
@@ -80,7 +87,7 @@ def maximise(problem: LinearProblem, monitor: Monitor, start: Point | None) -> P
         stop = monitor.check(primal, dual)
         # a worthless dual may improve while rows that were held let w run away
         better = gap < best_gap and (steps.whole or primal <= (1.0 + RISE) * lowest)
-        failures = 0 if gap <= 0.5 * best_gap else failures + 1
+        failures = 0 if gap <= steps.progress * best_gap else failures + 1
         if better:
             best, best_gap = steps.state, gap
             lowest = min(lowest, primal)
@@ -117,6 +124,10 @@ class Proximal:
         #: whether the next step is taken with all rows
         self.careful = False
         self.fewest = ROWS_A_FEATURE * min(problem.d, problem.n) + 100
+        factorised = problem.d <= DIRECT or problem.n <= MOST_ROWS
+        self.fall = FALL if factorised else SLOW_FALL
+        self.gentle_fall = GENTLE_FALL if factorised else GENTLE_SLOW_FALL
+        self.progress = PROGRESS if factorised else SLOW_PROGRESS
         if start is not None:
             self._begin(start)
             free = self._unsettled()
@@ -141,7 +152,7 @@ class Proximal:
         """Go back to this state, and on from there more carefully, at first with all rows."""
         self.point, self.pulled, _ = state
         self._look(state.fitted)
-        self.reach *= CARE / FALL
+        self.reach *= CARE / self.fall
         self.fewest *= int(CARE)
         self.careful = True
 
@@ -243,7 +254,7 @@ class Proximal:
         self.pulled = newton.pulled
         self._look(problem.rows.dot(newton.coef))
         hard = self.monitor.n_iter - taken > MANY_STEPS
-        self.reach *= GENTLE_FALL if hard else FALL
+        self.reach *= self.gentle_fall if hard else self.fall
 
     def _radius(self) -> float:
         """How far from a corner β may change."""

@@ -25,8 +25,11 @@ SHARED = 1_000_000
 #: parts into which a large product is cut. It does not depend on the number of threads, so
 #: neither do the sums
 PARTS = 4
-#: entries of the block of rows that is multiplied with itself at a time
-BLOCK = 1_000_000
+#: entries of X for one of an output of a part's own, and where memory matters less
+OUTPUT_SHARE = 32
+ROOMY_SHARE = 8
+#: entries of the block of rows that is multiplied with itself at a time: a core's own cache
+BLOCK = 100_000
 
 
 ALL = np.empty(0, dtype=np.int64)
@@ -100,15 +103,15 @@ class Rows:
         self._share(lambda begin, end, _: kind(*self.arguments, w, out, begin, end))
         return out
 
-    def sum(self, weight: Array) -> Array:
-        """Σ weightᵢ xᵢ."""
+    def sum(self, weight: Array, roomy: bool = False) -> Array:
+        """Σ weightᵢ xᵢ; ``roomy`` where time matters more than memory."""
         kind = core.sparse_sum if self.sparse else core.dense_sum
-        return self._gather(kind, weight)
+        return self._gather(kind, weight, ROOMY_SHARE if roomy else OUTPUT_SHARE)
 
     def column_squares(self, weight: Array) -> Array:
         """Σ weightᵢ xᵢⱼ² for every column j."""
         kind = core.sparse_column_squares if self.sparse else core.dense_column_squares
-        return self._gather(kind, weight)
+        return self._gather(kind, weight, OUTPUT_SHARE)
 
     def squares(self) -> Array:
         """‖x‖² for every row."""
@@ -119,24 +122,30 @@ class Rows:
 
     def outer(self, weight: Array) -> Array:
         """Σ weightᵢ xᵢ xᵢᵀ, for few features; rows of weight 0 cost nothing."""
+        plus, minus = np.flatnonzero(weight > 0), np.flatnonzero(weight < 0)
+        total = self._squared(plus, weight)
+        if len(minus) > 0:
+            total -= self._squared(minus, weight)
+        return total
+
+    def _squared(self, index: Index, weight: Array) -> Array:
+        """Σ |weightᵢ| xᵢ xᵢᵀ over some rows, block by block."""
         d = self.n_features
-        index = np.flatnonzero(weight)
         step = max(1, BLOCK // d)
         starts = range(0, len(index), step)
 
         def part(starts: range) -> Array:
             total = np.zeros((d, d))
+            room = np.empty((min(step, len(index)), d))
             for start in starts:
                 some = index[start : start + step]
-                block = self.X[self._of(some)]
-                sign = weight[some]
                 if self.sparse:
-                    total += (block.T @ block.multiply(sign[:, None])).toarray()
-                elif (sign > 0).all():
-                    block = block * np.sqrt(sign)[:, None]
-                    total += block.T @ block  # NumPy sees the symmetry
-                else:
-                    total += block.T @ (block * sign[:, None])
+                    block = self.X[self._of(some)]
+                    total += (block.T @ block.multiply(np.abs(weight[some])[:, None])).toarray()
+                    continue
+                block = room[: len(some)]
+                core.dense_gather(*self.arguments, some, weight, block)
+                total += block.T @ block  # NumPy sees the symmetry
             return total
 
         halves = [range(k * step, len(index), 2 * step) for k in range(2)]
@@ -146,10 +155,12 @@ class Rows:
             first, second = pool.map(part, halves)
         return first + second
 
-    def _gather(self, kind: Callable[..., None], weight: Array) -> Array:
-        """A sum over rows, in parts that are added in order."""
-        # a part has its own output, which must not outweigh its rows
-        parts = int(min(self._parts(), max(1, self.entries // (32 * self.n_features))))
+    def _gather(self, kind: Callable[..., None], weight: Array, share: int) -> Array:
+        """A sum over rows, in parts that are added in order.
+
+        A part has its own output, and ``share`` times as many entries of X.
+        """
+        parts = int(min(self._parts(), max(1, self.entries // (share * self.n_features))))
         outputs = [np.zeros(self.n_features) for _ in range(parts)]
         self._share(
             lambda begin, end, k: kind(*self.arguments, weight, outputs[k], begin, end),

@@ -25,11 +25,16 @@ def solve_smooth(
     return monitor.result(minimise(problem, monitor, start))
 
 
-def minimise(problem: LinearProblem, monitor: Monitor, start: Point | None) -> Point:
-    """Newton steps until the monitor says stop; tall data start from a sample of their rows."""
+def minimise(
+    problem: LinearProblem, monitor: Monitor, start: Point | None, hard: bool = False
+) -> Point:
+    """Newton steps until the monitor says stop; tall data start from a sample of their rows.
+
+    ``hard`` is for problems that coordinate descent has shown to be ill-conditioned.
+    """
     if start is None:
         start = _start(problem, monitor)
-    newton = Newton(problem, start.coef, start.intercept, problem.rows.dot(start.coef))
+    newton = Newton(problem, start.coef, start.intercept, problem.rows.dot(start.coef), hard)
     tol, fresh = monitor.options.tol, True
     while True:
         newton.evaluate()
