@@ -19,6 +19,21 @@ cdef extern from "linear.h" nogil:
     int64_t random_below(uint64_t*, int64_t)
     void fetch_early(const void*)
 
+cdef extern from "exchange.h" nogil:
+    int CAN_EXCHANGE
+    int TABLE_SIZE
+    double exchanged(int64_t*, int, int64_t, double, int*)
+
+cdef enum:
+    FIRST_HALF = 0
+    SECOND_HALF = 1
+    BOTH_HALVES = 2
+
+#: which half of a row a thread works on
+FIRST, SECOND, BOTH = FIRST_HALF, SECOND_HALF, BOTH_HALVES
+#: whether two threads can work on the halves of rows, and what they need for that
+can_exchange, table_size = bool(CAN_EXCHANGE), TABLE_SIZE
+
 #: weights more than this, 4 MB, lie beyond the caches near the processor: a row's are fetched early
 cdef long MANY_WEIGHTS = 500_000
 
@@ -103,7 +118,8 @@ def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1]
     ``squares`` are the squared rows with column² added; a negative one is computed and put there.
     ``offset`` holds (b, Σβ): predictions are x·w + b with b = offset[0], which a step of β changes
     by column² times the step. ``preference``, unless empty, is adapted to what a step gains beside
-    the ``usual`` gain. ``met`` gathers (Σ violation, largest, gap, gain, number settled).
+    the ``usual`` gain. ``met`` gathers (Σ violation, largest, gap, gain, number settled). Returns
+    the usual gain and ``end``.
     """
     cdef long s, i, d = X.shape[1]
     cdef double gradient, next_beta, step
@@ -139,7 +155,25 @@ def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1]
                 offset[1] += step
     met[0], met[1], met[2], met[3] = seen.total, seen.largest, seen.gap, seen.gained
     met[4] += n_settled
-    return usual
+    return usual, end
+
+
+def halve(const index[::1] indices, const place[::1] indptr, const int64_t[::1] rows, long cut,
+          int64_t[::1] middle):
+    """middle[k] ← where the columns from ``cut`` on begin in row k, whose columns are sorted."""
+    cdef long k
+    cdef int64_t row, low, high, at
+    with nogil:
+        for k in range(middle.shape[0]):
+            row = row_at(rows, k)
+            low, high = indptr[row], indptr[row + 1]
+            while low < high:
+                at = (low + high) // 2
+                if indices[at] < cut:
+                    low = at + 1
+                else:
+                    high = at
+            middle[k] = low
 
 
 def sparse_sweep(const real[::1] data, const index[::1] indices, const place[::1] indptr,
@@ -147,14 +181,22 @@ def sparse_sweep(const real[::1] data, const index[::1] indices, const place[::1
                  double[::1] squares, double column, double[::1] beta, double[::1] w,
                  double[::1] offset, const int32_t[::1] order, long begin, long end,
                  double threshold, unsigned char[::1] settled, float[::1] preference, double usual,
-                 double[::1] met):
-    """As :func:`dense_sweep`."""
+                 double[::1] met, const int64_t[::1] middle, int half, int64_t[::1] table):
+    """As :func:`dense_sweep`.
+
+    Where ``middle`` is not empty, rows are cut there. FIRST and SECOND are for two threads that
+    share w and ``table`` (zeros), and have all else that is written for their own: each adds up
+    its half of x·w, both take the step, and each moves its half of w. Both end before ``end`` where
+    one has to wait for long. BOTH is one thread, with the same sums. Returns the usual gain and
+    where the sweep ended.
+    """
     cdef long s, i, m
-    cdef int64_t row, first, k
+    cdef int64_t row, first, last, k
     cdef double gradient, next_beta, step
     cdef const real* x
     cdef const index* at
-    cdef int leaves, early = w.shape[0] > MANY_WEIGHTS
+    cdef int leaves, ended = 0, early = w.shape[0] > MANY_WEIGHTS
+    cdef bint cut = middle.shape[0] > 0
     cdef long n_settled = 0
     cdef double pace = 1.0 / beta.shape[0]
     cdef bint adapting = preference.shape[0] > 0
@@ -173,11 +215,25 @@ def sparse_sweep(const real[::1] data, const index[::1] indices, const place[::1
                 fetch_early(&indices[0] + indptr[row])
             i = order[s]
             row = row_at(rows, i)
-            first = indptr[row]
-            x, at, m = &data[0] + first, &indices[0] + first, indptr[row + 1] - first
-            gradient = sparse_dot(x, at, m, &w[0]) + offset[0] - y[i]
+            first, last = indptr[row], indptr[row + 1]
             if squares[i] < 0:
-                squares[i] = squared(x, m) + column * column
+                squares[i] = squared(&data[0] + first, last - first) + column * column
+            if cut and half == SECOND_HALF:
+                first = middle[i]
+            elif cut and half == FIRST_HALF:
+                last = middle[i]
+            x, at, m = &data[0] + first, &indices[0] + first, last - first
+            if cut and half == BOTH_HALVES:
+                k = middle[i] - first
+                gradient = sparse_dot(x, at, k, &w[0]) + sparse_dot(x + k, at + k, m - k, &w[0])
+            else:
+                gradient = sparse_dot(x, at, m, &w[0])
+                if cut:
+                    gradient = exchanged(&table[0], half, s - begin + 1, gradient, &ended)
+                    if ended:
+                        end = s
+                        break
+            gradient = gradient + offset[0] - y[i]
             t = smoothed(terms, i, 0)
             next_beta = coordinate_step(&t, beta[i], gradient, squares[i], threshold, &seen, &leaves)
             if adapting:
@@ -195,4 +251,4 @@ def sparse_sweep(const real[::1] data, const index[::1] indices, const place[::1
                 offset[1] += step
     met[0], met[1], met[2], met[3] = seen.total, seen.largest, seen.gap, seen.gained
     met[4] += n_settled
-    return usual
+    return usual, end

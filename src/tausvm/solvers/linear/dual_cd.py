@@ -24,6 +24,7 @@ from ..._core.linear import balance
 from ..._core.sweeps import dense_sweep, leave_out, schedule, shuffle, sparse_sweep
 from ..onedim import project_onto_sum
 from ..result import SolverOptions, Status
+from .halves import UNCUT, Halves, worth_halving
 from .monitor import LinearResult, Monitor, Point
 from .problem import LinearProblem
 
@@ -154,6 +155,7 @@ class Sweeps:
         self.block = max(1, neighbours) if rows.entries > CACHED else 1
         self.blocks = np.empty(problem.n // self.block + 1, dtype=np.int32)
         self.settled = np.empty(problem.n, dtype=np.uint8)
+        self.halves = Halves(rows) if worth_halving(rows) else None
         self.count = -1
         self.first_total = np.nan
         self.gained = 0.0
@@ -215,26 +217,9 @@ class Sweeps:
         count = self._drawn()
         met = np.zeros(5)
         step = problem.rows.batch()
-        kind = sparse_sweep if problem.rows.sparse else dense_sweep
-        for begin in range(0, count, step):
-            self.usual = kind(
-                *problem.rows.arguments,
-                problem.y,
-                problem.terms.numbers,
-                self.curvature,
-                self.column,
-                self.beta,
-                self.coef,
-                self.offset,
-                self.order,
-                begin,
-                min(begin + step, count),
-                self.threshold,
-                self.settled,
-                self.preference,
-                self.usual,
-                met,
-            )
+        done = 0
+        while done < count:
+            self.usual, done = self._sweep(done, min(done + step, count), met)
         self.gained += met[3]
         if problem.offset:  # the multiplier's step
             self.offset[0] += self.column**2 * self.offset[1]
@@ -248,6 +233,41 @@ class Sweeps:
             self.count = leave_out(self.active, self.count, self.settled)
         self.threshold = met[1] if self.shrinking and met[1] > 0 else np.inf
         return Met(*met[:3])
+
+    def _sweep(self, begin: int, end: int, met: Array) -> tuple[float, int]:
+        """Visits of a pass; what a step usually gains by then, and where they end."""
+        problem = self.problem
+        arguments = (
+            *problem.rows.arguments,
+            problem.y,
+            problem.terms.numbers,
+            self.curvature,
+            self.column,
+            self.beta,
+            self.coef,
+            self.offset,
+            self.order,
+            begin,
+            end,
+            self.threshold,
+            self.settled,
+            self.preference,
+            self.usual,
+            met,
+        )
+        if not problem.rows.sparse:
+            return dense_sweep(*arguments)
+        if self.halves is None:
+            return sparse_sweep(*arguments, *UNCUT)
+        written = (
+            self.curvature,
+            self.beta,
+            self.offset,
+            self.settled,
+            self.preference,
+            met,
+        )
+        return self.halves.sweep(arguments, written)
 
     def _average(self) -> None:
         """Take the running β into the mean, once a whole pass's worth of steps."""

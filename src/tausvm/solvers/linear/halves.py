@@ -1,0 +1,104 @@
+"""Coordinate descent on long sparse rows by two threads, each with half of the columns.
+
+Steps of coordinate descent come one after another, and each needs the weights that the last one
+left. But a row of a thousand entries can be cut at a column: either thread adds up its half of
+xᵢᵀw, they tell each other, both compute the same step, and each moves its half of w. The result is
+that of one thread, bit by bit, whoever is first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from ..._core.sweeps import (
+    BOTH,
+    FIRST,
+    SECOND,
+    can_exchange,
+    halve,
+    sparse_sweep,
+    table_size,
+)
+from .rows import Rows, cpu_count
+
+#: entries a row has on average where two threads gain more than they lose by waiting
+LONG_ROW = 500
+#: entries of X below which it is not worth a thread
+MANY_ENTRIES = 2_000_000
+#: entries that are looked at for the column at which to cut
+SAMPLE = 100_000
+
+#: sweeps in which one thread may have waited too long for the other: the machine is busy then
+PATIENCE = 3
+#: where the first visit stands among the arguments of a sweep
+BEGIN = 12
+
+WHOLE = np.empty(0, dtype=np.int64)
+#: the last arguments of a sweep over whole rows
+UNCUT = (WHOLE, BOTH, WHOLE)
+
+
+def worth_halving(rows: Rows) -> bool:
+    """Whether rows are long, sparse and sorted, and there are many of them."""
+    long = rows.entries >= max(MANY_ENTRIES, LONG_ROW * len(rows))
+    return rows.sparse and long and can_exchange and bool(rows.X.has_sorted_indices)
+
+
+class Halves:
+    """Sweeps by one thread or two, whichever is quicker.
+
+    Parameters
+    ----------
+    rows : Rows
+        For which :func:`worth_halving` holds.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        indices = rows.X.indices
+        cut = int(np.median(indices[:: max(1, len(indices) // SAMPLE)]))
+        self.middle = np.empty(len(rows), dtype=np.int64)
+        halve(indices, rows.X.indptr, rows.arguments[-1], cut, self.middle)
+        self.table = np.zeros(table_size, dtype=np.int64)
+        self.pool = ThreadPoolExecutor(1)
+        #: seconds a visit when last tried, by the number of threads
+        self.pace: dict[int, float] = {}
+        #: sweeps that two threads have not ended
+        self.broken_off = 0
+
+    def sweep(self, arguments: Sequence[Any], written: Sequence[Any]) -> tuple[float, int]:
+        """``sparse_sweep`` with these arguments, or its beginning.
+
+        Of these, ``written`` are written to, beside w, of which a thread writes to its half only.
+        """
+        threads, begin, end = self._threads(), *arguments[BEGIN : BEGIN + 2]
+        started = time.perf_counter()
+        if threads == 1:
+            usual, ended = sparse_sweep(*arguments, self.middle, BOTH, self.table)
+        else:
+            usual, ended = self._by_two(arguments, written)
+        if ended > begin:
+            self.pace[threads] = (time.perf_counter() - started) / (ended - begin)
+        if ended < end:
+            self.broken_off += 1
+            # the rest by one thread, which then has its chance
+            self.pace.pop(1, None)
+        return usual, ended
+
+    def _threads(self) -> int:
+        if cpu_count() < 2 or self.broken_off > PATIENCE or 1 not in self.pace:
+            return 1
+        return 2 if self.pace.get(2, 0.0) < self.pace[1] else 1
+
+    def _by_two(self, arguments: Sequence[Any], written: Sequence[Any]) -> tuple[float, int]:
+        copies = {id(array): array.copy() for array in written}
+        others = [copies.get(id(value), value) for value in arguments]
+        self.table[:] = 0
+        other = self.pool.submit(lambda: sparse_sweep(*others, self.middle, SECOND, self.table))
+        found: tuple[float, int] = sparse_sweep(*arguments, self.middle, FIRST, self.table)
+        other.result()
+        return found
