@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,7 +16,10 @@ from tausvm.solvers.linear import LinearResult, solve_linear
 from tausvm.solvers.linear import auto as auto_module
 from tausvm.solvers.linear import dual_cd as dual_cd_module
 from tausvm.solvers.linear import newton as newton_module
+from tausvm.solvers.linear import proximal as proximal_module
+from tausvm.solvers.linear import rows as rows_module
 from tausvm.solvers.linear.monitor import Monitor
+from tausvm.solvers.linear.newton import Newton
 
 from ..reference.qp import natural_size, reference_optimum
 from .cases import KINDS, LOSSES, OFFSETS, LinearCase, random_case
@@ -47,12 +53,88 @@ def test_newton_finds_the_optimum(seed: int, loss: str, offset: str) -> None:
 @pytest.mark.parametrize("offset", OFFSETS)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("seed", range(10, 14))
-def test_newton_by_conjugate_gradients(
+def test_newton_by_inner_products(
     seed: int, loss: str, offset: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(newton_module, "DIRECT", 0)
     case = random_case(seed, loss, offset, log_C=(-2.0, 1.0))
     assert_optimal(case, solve_linear(case.problem(KINDS[seed % 5]), "newton", OPTIONS))
+
+
+@pytest.fixture
+def products_only(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Newton's systems are left to conjugate gradients, as for many rows and features."""
+    for module in (newton_module, proximal_module):
+        monkeypatch.setattr(module, "DIRECT", 0)
+        monkeypatch.setattr(module, "MOST_ROWS", 0)
+    return monkeypatch
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", range(14, 18))
+def test_newton_by_conjugate_gradients(
+    seed: int, loss: str, offset: str, products_only: pytest.MonkeyPatch
+) -> None:
+    case = random_case(seed, loss, offset, log_C=(-2.0, 0.0))
+    assert_optimal(case, solve_linear(case.problem(KINDS[seed % 5]), "newton", OPTIONS))
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_auto_hands_over_what_is_slow(
+    loss: str, offset: str, large: bool, products_only: pytest.MonkeyPatch
+) -> None:
+    """Where even one more pass is too many; ``large`` is for min(n, d) beyond MOST_FREE."""
+    for name in ("PASSES", "PASSES_CORNERS", "PASSES_LARGE"):
+        products_only.setattr(auto_module, name, 3)
+    for name in ("MOST_PASSES", "MOST_PASSES_CORNERS", "MOST_PASSES_LARGE"):
+        products_only.setattr(auto_module, name, 0)
+    products_only.setattr(auto_module, "MOST_FREE", 0 if large else 1000)
+    products_only.setattr(auto_module, "DIRECT", 0)
+    case = random_case(31, loss, offset, log_C=(-1.0, 0.0), shape=(40, 60))
+    result = solve_linear(case.problem("csr"), "auto", OPTIONS)
+    assert result.solver == "dual_cd, newton"
+    assert_optimal(case, result)
+
+
+def test_systems_of_past_steps_are_freed(products_only: pytest.MonkeyPatch) -> None:
+    """At once, and not when the garbage collector comes by: they have the size of the data."""
+    born: list[weakref.ref[Newton]] = []
+    alive: list[int] = []
+    real = Newton.__init__
+
+    def noted(self: Newton, *arguments: object, **options: object) -> None:
+        real(self, *arguments, **options)  # type: ignore[arg-type]
+        born.append(weakref.ref(self))
+        alive.append(sum(reference() is not None for reference in born))
+
+    products_only.setattr(Newton, "__init__", noted)
+    case = random_case(3, "epsilon_insensitive", "none", log_C=(-1.0, 0.0), shape=(40, 60))
+    gc.disable()
+    try:
+        solve_linear(case.problem("csr"), "newton", OPTIONS)
+    finally:
+        gc.enable()
+    assert len(born) > 5 and max(alive) <= 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_outer_products_with_weights_of_both_signs(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows_module, "BLOCK", 70)
+    monkeypatch.setattr(rows_module, "SPARSE_BLOCK", 70)
+    case = random_case(5, "pinball", "none", shape=(50, 7))
+    rows = case.problem(kind).rows
+    weight = np.random.default_rng(0).normal(size=50)
+    weight[::4] = 0.0
+    X = np.asarray(case.X)
+    np.testing.assert_allclose(rows.outer(weight), (X.T * weight) @ X, rtol=1e-5, atol=1e-5)
+    some = np.arange(3, 40, 2)
+    expected = (X[some].T * weight[some]) @ X[some]
+    np.testing.assert_allclose(rows.take(some).outer(weight[some]), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("adaptive", [True, False])

@@ -152,7 +152,8 @@ class Proximal:
         """Go back to this state, and on from there more carefully, at first with all rows."""
         self.point, self.pulled, _ = state
         self._look(state.fitted)
-        self.reach *= CARE / self.fall
+        # a slow fall after a wide reach would never end
+        self.reach *= (CARE if self.fall < 1.0 / CARE else 1.0) / self.fall
         self.fewest *= int(CARE)
         self.careful = True
 

@@ -28,8 +28,10 @@ PARTS = 4
 #: entries of X for one of an output of a part's own, and where memory matters less
 OUTPUT_SHARE = 32
 ROOMY_SHARE = 8
-#: entries of the block of rows that is multiplied with itself at a time: a core's own cache
+#: numbers in the block of rows that is multiplied with itself at a time: a core's own cache; zeros
+#: of CSR rows counted in
 BLOCK = 100_000
+SPARSE_BLOCK = 1_000_000
 
 
 ALL = np.empty(0, dtype=np.int64)
@@ -131,7 +133,7 @@ class Rows:
     def _squared(self, index: Index, weight: Array) -> Array:
         """Σ |weightᵢ| xᵢ xᵢᵀ over some rows, block by block."""
         d = self.n_features
-        step = max(1, BLOCK // d)
+        step = max(1, (SPARSE_BLOCK if self.sparse else BLOCK) // d)
         starts = range(0, len(index), step)
 
         def part(starts: range) -> Array:
