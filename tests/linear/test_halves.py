@@ -160,7 +160,14 @@ def test_a_busy_machine_is_left_to_one_thread(always: pytest.MonkeyPatch) -> Non
     chosen.pace = {1: 2.0, 2: 3.0}
     assert chosen._threads() == 1
     chosen.pace = {1: 2.0, 2: 1.0}
+    chosen.resting = True  # two have just been held up
+    assert chosen._threads() == 1
+    chosen.resting = False
     chosen.broken_off = halves.PATIENCE + 1
+    assert chosen._threads() == 1
+    chosen.count = 20  # not that many of them
+    assert chosen._threads() == 2
+    always.setattr(halves, "cpu_count", lambda: 1)
     assert chosen._threads() == 1
 
 

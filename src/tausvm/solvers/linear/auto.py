@@ -24,7 +24,7 @@ TO_ROUNDING = 1e-11
 #: passes of coordinate descent before its pace is judged
 PASSES = 8
 #: and the passes still to come, as its pace foretells, that Newton's method is rather taken for
-MOST_PASSES = 120
+MOST_PASSES = 50
 #: losses with corners, where the first passes say less and which take more Newton steps
 PASSES_CORNERS = 40
 MOST_PASSES_CORNERS = 500

@@ -33,8 +33,10 @@ MANY_ENTRIES = 2_000_000
 #: entries that are looked at for the column at which to cut
 SAMPLE = 100_000
 
-#: sweeps in which one thread may have waited too long for the other: the machine is busy then
+#: sweeps in which one thread may have waited too long for the other, and as a share of all: where
+#: there are more, the machine is busy
 PATIENCE = 3
+BROKEN_OFF = 0.25
 #: where the first visit stands among the arguments of a sweep
 BEGIN = 12
 
@@ -67,8 +69,10 @@ class Halves:
         self.pool = ThreadPoolExecutor(1)
         #: seconds a visit when last tried, by the number of threads
         self.pace: dict[int, float] = {}
-        #: sweeps that two threads have not ended
+        self.count = 0
+        #: sweeps that two threads did not come to the end of, and whether the last one is such
         self.broken_off = 0
+        self.resting = False
 
     def sweep(self, arguments: Sequence[Any], written: Sequence[Any]) -> tuple[float, int]:
         """``sparse_sweep`` with these arguments, or its beginning.
@@ -81,16 +85,18 @@ class Halves:
             usual, ended = sparse_sweep(*arguments, self.middle, BOTH, self.table)
         else:
             usual, ended = self._by_two(arguments, written)
-        if ended > begin:
-            self.pace[threads] = (time.perf_counter() - started) / (ended - begin)
-        if ended < end:
+        self.count += 1
+        self.resting = ended < end
+        if self.resting:
             self.broken_off += 1
-            # the rest by one thread, which then has its chance
-            self.pace.pop(1, None)
+        else:
+            self.pace[threads] = (time.perf_counter() - started) / max(end - begin, 1)
         return usual, ended
 
     def _threads(self) -> int:
-        if cpu_count() < 2 or self.broken_off > PATIENCE or 1 not in self.pace:
+        """Two, unless one is quicker or has to go on where two have been held up."""
+        busy = self.broken_off > PATIENCE + BROKEN_OFF * self.count
+        if cpu_count() < 2 or busy or self.resting or 1 not in self.pace:
             return 1
         return 2 if self.pace.get(2, 0.0) < self.pace[1] else 1
 
