@@ -13,8 +13,11 @@ from tausvm.losses import EpsilonInsensitive, Loss, SquaredPinball
 from tausvm.solvers import SolverOptions
 from tausvm.solvers.linear import LinearProblem, Rows, halves, solve_linear
 from tausvm.solvers.linear.dual_cd import Sweeps
-from tausvm.solvers.linear.halves import BEGIN, Halves, worth_halving
+from tausvm.solvers.linear.halves import Halves, worth_halving
 from tausvm.solvers.linear.monitor import LinearResult
+
+#: where the first visit stands among the arguments of a sweep over CSR rows
+BEGIN = 12
 
 LOSSES = {"corners": EpsilonInsensitive(0.1), "squared": SquaredPinball(0.3)}
 
@@ -117,7 +120,7 @@ def test_threads_that_wait_long_end_at_the_same_visit(always: pytest.MonkeyPatch
     assert alone is not None
     seen: list[Any] = []
     always.setattr(
-        Halves, "sweep", lambda self, arguments, written: seen.append(arguments) or (0.0, 0)
+        Halves, "sweep", lambda self, begin, end, given, written: seen.append(given) or (0.0, 0)
     )
     sweeps._sweep(0, given.n, np.zeros(5))
     _, ended = sparse_sweep(*seen[0], alone.middle, FIRST, alone.table)

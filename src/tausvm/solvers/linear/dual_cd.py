@@ -267,7 +267,7 @@ class Sweeps:
             self.preference,
             met,
         )
-        return self.halves.sweep(arguments, written)
+        return self.halves.sweep(begin, end, arguments, written)
 
     def _average(self) -> None:
         """Take the running β into the mean, once a whole pass's worth of steps."""

@@ -37,8 +37,6 @@ SAMPLE = 100_000
 #: there are more, the machine is busy
 PATIENCE = 3
 BROKEN_OFF = 0.25
-#: where the first visit stands among the arguments of a sweep
-BEGIN = 12
 
 WHOLE = np.empty(0, dtype=np.int64)
 #: the last arguments of a sweep over whole rows
@@ -74,12 +72,14 @@ class Halves:
         self.broken_off = 0
         self.resting = False
 
-    def sweep(self, arguments: Sequence[Any], written: Sequence[Any]) -> tuple[float, int]:
-        """``sparse_sweep`` with these arguments, or its beginning.
+    def sweep(
+        self, begin: int, end: int, arguments: Sequence[Any], written: Sequence[Any]
+    ) -> tuple[float, int]:
+        """``sparse_sweep`` with these arguments, visits ``begin`` to ``end``, or its beginning.
 
         Of these, ``written`` are written to, beside w, of which a thread writes to its half only.
         """
-        threads, begin, end = self._threads(), *arguments[BEGIN : BEGIN + 2]
+        threads = self._threads()
         started = time.perf_counter()
         if threads == 1:
             usual, ended = sparse_sweep(*arguments, self.middle, BOTH, self.table)

@@ -138,7 +138,7 @@ class Rows:
 
         def part(starts: range) -> Array:
             total = np.zeros((d, d))
-            room = np.empty((min(step, len(index)), d))
+            room = np.empty((0 if self.sparse else min(step, len(index)), d))
             for start in starts:
                 some = index[start : start + step]
                 if self.sparse:
