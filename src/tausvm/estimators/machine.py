@@ -16,6 +16,7 @@ from ..kernels import KERNELS, Gram, Kernel, KernelGram, Points, PrecomputedGram
 from ..kernels.gram import CHUNK_BYTES
 from ..losses import Loss
 from ..solvers import SOLVERS, Problem, SolverOptions, SolverResult, solve
+from ..solvers.units import Units, spread
 from .data import TrainingSet, training_set, weighted_variance
 from .parameters import (
     check_choice,
@@ -68,6 +69,8 @@ class KernelMachine(BaseEstimator):
     verbose: bool
     max_iter: int
     random_state: Any
+    #: whether C counts in standard deviations of y; labels have none
+    scale_C: bool = False
 
     _kernel: Kernel
     #: what was subtracted from the training points, where anything was
@@ -99,6 +102,7 @@ class KernelMachine(BaseEstimator):
         check_finite("coef0", self.coef0)
         check_positive("tol", self.tol)
         check_positive("C", self.C)
+        check_flag("scale_C", self.scale_C)
         check_flag("fit_intercept", self.fit_intercept)
         check_choice("solver", self.solver, self._solver_names)
         check_flag("shrinking", self.shrinking)
@@ -117,7 +121,6 @@ class KernelMachine(BaseEstimator):
         data: TrainingSet,
         levels: Sequence[Level],
         order: Sequence[int] | None = None,
-        clip: float | None = None,
     ) -> None:
         """Solve the levels on one Gram matrix and keep what prediction needs.
 
@@ -128,12 +131,10 @@ class KernelMachine(BaseEstimator):
         order : sequence of int or None
             Solve in this order, each level from the solution of the one before; without it
             every level starts cold.
-        clip : float or None
-            Evaluate the gap at predictions clipped to ±clip.
         """
         options = SolverOptions(tol=self.tol, max_iter=self.max_iter, shrinking=self.shrinking)
         with one_blas_thread():
-            results = self._solve_levels(data, levels, order, clip, options)
+            results = self._solve_levels(data, levels, order, options)
         self._keep(data, results)
         warn_unless_solved(type(self).__name__, results, options, self.time_limit)
 
@@ -142,7 +143,6 @@ class KernelMachine(BaseEstimator):
         data: TrainingSet,
         levels: Sequence[Level],
         order: Sequence[int] | None,
-        clip: float | None,
         options: SolverOptions,
     ) -> list[SolverResult]:
         started = time.perf_counter()
@@ -154,7 +154,11 @@ class KernelMachine(BaseEstimator):
             options = options.with_(callback=callback)
             for k in range(len(levels)) if order is None else order:
                 y, loss = levels[k]
-                problem = Problem(gram, y, loss.dual_terms(y, cost), self.fit_intercept, clip)
+                terms = loss.dual_terms(y, cost)
+                if self.scale_C:
+                    terms = terms.widened(spread(y, data.weight))
+                units = Units.of(y, data.weight, self.fit_intercept)
+                problem = Problem.posed(gram, y, terms, self.fit_intercept, units)
                 if self.time_limit is not None:
                     left = self.time_limit - (time.perf_counter() - started)
                     options = options.with_(time_limit=max(left, 0.0))

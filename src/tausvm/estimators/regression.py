@@ -68,27 +68,25 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         self._check_parameters()
         data = self._training_set(X, y, sample_weight, y_numeric=True)
         targets = np.ascontiguousarray(data.y, dtype=np.float64)
-        bound = self._clip_to(targets)
+        self._clip_to(targets)
         levels = [Level(targets, loss) for loss in losses]
-        self._fit_levels(data, levels, self._order(), bound)
+        self._fit_levels(data, levels, self._order())
         return self
 
-    def _clip_to(self, y: Array) -> float | None:
-        """Set the range of predictions; the M of a gap clipped at ±M, where there is one."""
+    def _clip_to(self, y: Array) -> None:
+        """Set the range of predictions."""
         self._range: tuple[float, float] | None = None
         if self.clip is None:
-            return None
+            return
         if isinstance(self.clip, str):
             self._range = float(y.min()), float(y.max())
-            return None
+            return
         largest = float(np.abs(y).max())
         if largest > self.clip:
             raise refuse("clip", f"at least the largest |y|, which is {largest:.6g}", self.clip)
-        bound = float(self.clip)
-        self._range = -bound, bound
-        return bound
+        self._range = -float(self.clip), float(self.clip)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, raw: bool = False) -> Array:
         """Predict at the rows of X.
 
         Parameters
@@ -96,13 +94,15 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         X : array or CSR matrix of shape (n_samples, n_features)
             Kernel values with the training rows, (n_samples, n_training), for
             ``kernel="precomputed"``.
+        raw : bool
+            The function that was fitted and certified, before ``clip``.
 
         Returns
         -------
         array of shape (n_samples,), or (n_samples, n_levels) for a list of levels
         """
         values = self._decision_values(X)
-        if self._range is not None:
+        if self._range is not None and not raw:
             np.clip(values, *self._range, out=values)
         return values[:, 0] if self._single_level else values
 
@@ -120,6 +120,7 @@ class LevelRegressor(SeparateLevels, KernelRegressor):
         coef0: float = 0.0,
         tol: float = 1e-4,
         C: float = 1.0,
+        scale_C: bool = True,
         epsilon: float = 0.0,
         fit_intercept: bool = True,
         solver: str = "auto",
@@ -138,6 +139,7 @@ class LevelRegressor(SeparateLevels, KernelRegressor):
         self.coef0 = coef0
         self.tol = tol
         self.C = C
+        self.scale_C = scale_C
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.solver = solver
@@ -183,6 +185,9 @@ class SVR(KernelRegressor):
         The relative duality gap at which to stop.
     C : float
         Cost of a unit of loss; large C, little regularisation.
+    scale_C : bool
+        Whether C counts in standard deviations of y, so that it means the same in any unit.
+        False is scikit-learn's meaning. The squared loss makes no difference between them.
     epsilon : float
         Half-width of the tube around f inside which residuals cost nothing.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}
@@ -195,9 +200,8 @@ class SVR(KernelRegressor):
     cache_size : float
         Megabytes for rows of the Gram matrix.
     clip : None, float or "range"
-        With a number M ≥ max|y|, predictions are clipped to ±M and so is the primal in the
-        gap, which then closes sooner; with ``"range"``, predictions alone are clipped, to
-        the range of y in ``fit``.
+        Predictions are clipped to ±M for a number M ≥ max|y|, and to the range of y in
+        ``fit`` for ``"range"``. The certificate is of the function before that.
     time_limit : float or None
         Seconds for the whole fit; a :class:`~sklearn.exceptions.ConvergenceWarning` tells
         the gap reached.
@@ -261,6 +265,7 @@ class SVR(KernelRegressor):
         coef0: float = 0.0,
         tol: float = 1e-4,
         C: float = 1.0,
+        scale_C: bool = False,
         epsilon: float = 0.1,
         loss: str = "epsilon_insensitive",
         fit_intercept: bool = True,
@@ -279,6 +284,7 @@ class SVR(KernelRegressor):
         self.coef0 = coef0
         self.tol = tol
         self.C = C
+        self.scale_C = scale_C
         self.epsilon = epsilon
         self.loss = loss
         self.fit_intercept = fit_intercept
@@ -318,6 +324,9 @@ class QuantileSVR(LevelRegressor):
         predictions of shape (n, len(tau)).
     C : float
         Cost of a unit of loss. The λ of a risk averaged over n rows is C = 1/(2nλ).
+    scale_C : bool
+        Whether C counts in standard deviations of y (weighted; 1 where y is constant): cᵢ is
+        C·wᵢ times that, and C = 1 is sensible in any unit. False takes C as it is.
     epsilon : float
         Half-width of the tube inside which residuals cost nothing; above 0 it makes the
         solution sparser.
@@ -385,6 +394,8 @@ class ExpectileSVR(LevelRegressor):
         predictions of shape (n, len(tau)).
     C : float
         Cost of a unit of loss. The paper's λ is C = 1/(2nλ).
+    scale_C : bool
+        For :class:`QuantileSVR`'s sake: a squared loss has the unit of ½‖f‖², so C has none.
     epsilon : float
         Half-width of the tube inside which residuals cost nothing; at 0 every row is a
         support vector.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -19,6 +21,8 @@ Index = NDArray[np.int64]
 FEWEST_ROWS = 3
 #: bytes of kernel values computed at a time: long enough for BLAS, short enough for Ctrl-C
 CHUNK_BYTES = 8 << 20
+#: seconds to multiply and add an entry of a matrix that is held
+SECONDS_AN_ENTRY = 1e-9
 
 
 class Gram(ABC):
@@ -38,6 +42,17 @@ class Gram(ABC):
     rows: NDArray[np.float32] | NDArray[np.float64]
     slots: Index
     diagonal: Array
+    #: called between parts of long work; ends it by an exception
+    watch: Callable[[], None] | None = None
+
+    def pause(self) -> None:
+        """A moment at which long work may be ended."""
+        if self.watch is not None:
+            self.watch()
+
+    def product_seconds(self, count: int) -> float:
+        """About how long a product with ``count`` non-zero coefficients takes."""
+        return SECONDS_AN_ENTRY * count * len(self)
 
     def __len__(self) -> int:
         return len(self.diagonal)
@@ -87,6 +102,7 @@ class Gram(ABC):
         """out += Σ delta[r]·K[index[r]], through the rows held, in groups that fit."""
         for start in range(0, len(index), self.capacity):
             part = index[start : start + self.capacity]
+            self.pause()
             self.require(part)
             accumulate_rows(self.rows, self.slots[part], delta[start : start + len(part)], out)
 
@@ -124,6 +140,8 @@ class KernelGram(Gram):
         self._last_use = np.zeros(capacity, dtype=np.int64)
         self._clock = 0
         self._filled = 0
+        #: of an exact product, once one was timed
+        self._seconds_a_row: float | None = None
         #: kernel rows computed so far
         self.rows_computed = 0
 
@@ -142,6 +160,7 @@ class KernelGram(Gram):
         places = self._places(len(missing))
         step = self._chunk_rows(len(self))
         for start in range(0, len(missing), step):
+            self.pause()
             part = missing[start : start + step]
             where = places[start : start + step]
             self.kernel.fill(self.points.take(part), self.points, self.rows, where)
@@ -178,6 +197,7 @@ class KernelGram(Gram):
         out = np.empty((len(index), len(index)), dtype=self.rows.dtype)
         step = self._chunk_rows(len(index))
         for start in range(0, len(index), step):
+            self.pause()
             where = np.arange(start, min(start + step, len(index)))
             self.kernel.fill(points.take(where), points, out, where)
         return out
@@ -187,6 +207,7 @@ class KernelGram(Gram):
         out = np.empty((len(i), len(j)))
         step = self._chunk_rows(len(j))
         for start in range(0, len(i), step):
+            self.pause()
             part = self.points.take(i[start : start + step])
             out[start : start + step] = self.kernel.between(part, columns)
         return out
@@ -196,9 +217,24 @@ class KernelGram(Gram):
         out = np.zeros(len(self))
         step = self._chunk_rows(len(self))
         for start in range(0, len(support), step):
+            self.pause()
             part = support[start : start + step]
-            out += self.kernel.product(self.points.take(part), self.points, beta[part])
+            out += self._timed_product(part, beta[part])
         return out
+
+    def _timed_product(self, index: Index, coefficients: Array) -> Array:
+        """Σ coefficients·K[index], which also shows how long a row takes."""
+        started = time.perf_counter()
+        out = self.kernel.product(self.points.take(index), self.points, coefficients)
+        self._seconds_a_row = (time.perf_counter() - started) / len(index)
+        return out
+
+    def product_seconds(self, count: int) -> float:
+        if self._seconds_a_row is None:
+            few = np.arange(min(self._chunk_rows(len(self)), len(self)))
+            self._timed_product(few, np.ones(len(few)))
+        assert self._seconds_a_row is not None
+        return count * self._seconds_a_row
 
 
 class PrecomputedGram(Gram):

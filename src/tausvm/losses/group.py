@@ -54,6 +54,14 @@ class GroupTerms:
         _, n, p = self.outputs.numbers.shape
         return n, p
 
+    def in_units(self, scale: float) -> GroupTerms:
+        """The terms for targets divided by ``scale``, objectives divided by its square."""
+        return GroupTerms(self.outputs.in_units(scale), self.epsilon / scale)
+
+    def widened(self, factor: float) -> GroupTerms:
+        """The terms with all bounds multiplied: those of a C that has the unit of y."""
+        return GroupTerms(self.outputs.widened(factor), self.epsilon)
+
     def take(self, index: NDArray[np.int64]) -> GroupTerms:
         """The terms of some samples."""
         return GroupTerms(self.outputs.take(index), self.epsilon)

@@ -68,6 +68,23 @@ class DualTerms:
     def ridge_plus(self) -> Array:
         return self.numbers[RIDGE_PLUS]
 
+    def in_units(self, scale: float) -> DualTerms:
+        """The terms for targets divided by ``scale``, objectives divided by its square."""
+        return self._times(1.0 / scale, 1.0 / scale)
+
+    def widened(self, factor: float) -> DualTerms:
+        """The terms with both bounds multiplied: those of a C that has the unit of y."""
+        return self._times(factor, 1.0)
+
+    def _times(self, bounds: float, kink: float) -> DualTerms:
+        """Bounds and kinks multiplied; one column for all samples stays one."""
+        numbers = self.numbers
+        shared = numbers.ndim == 2 and numbers.shape[1] > 1 and numbers.strides[1] == 0
+        out = np.array(numbers[:, :1] if shared else numbers)
+        out[[LOWER, UPPER]] *= bounds
+        out[KINK] *= kink
+        return DualTerms(np.broadcast_to(out, numbers.shape) if shared else out)
+
     def take(self, index: NDArray[np.int64]) -> DualTerms:
         """The terms of some samples."""
         return DualTerms(np.ascontiguousarray(self.numbers[:, index]))

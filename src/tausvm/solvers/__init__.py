@@ -21,8 +21,8 @@ from .block import solve_block
 from .direct import solve_interior_point
 from .newton import DIRECT, serves, solve_newton
 from .problem import Certificate, Problem
-from .result import Progress, SolverOptions, SolverResult, Status
-from .smo import WORKING_SETS, solve_smo
+from .result import WORKING_SETS, Progress, SolverOptions, SolverResult, Status
+from .smo import solve_smo
 
 Array = NDArray[np.float64]
 Solver = Callable[[Problem, SolverOptions, "tuple[Array, Array] | None"], SolverResult]
@@ -84,15 +84,26 @@ def solve(
     if result.dual_gap <= options.tol:
         result.status = Status.SOLVED
     if name != "block" and result.status is Status.NUMERICAL_ERROR:
-        return solve_block(problem, options, (result.beta, result.fitted))
+        return _rescued(problem, options, result)
     return result
+
+
+def _rescued(problem: Problem, options: SolverOptions, result: SolverResult) -> SolverResult:
+    """``block`` from where rounding stopped another solver, within what is left of the time."""
+    left = options.time_limit
+    if left is not None:
+        left = max(left - result.seconds, 0.0)
+    start = warm_start(problem, result)
+    rescued = solve_block(problem, options.with_(time_limit=left), start)
+    rescued.seconds += result.seconds
+    return rescued if rescued.dual_gap <= result.dual_gap else result
 
 
 def warm_start(problem: Problem, old: SolverResult) -> tuple[Array, Array]:
     """A feasible β near the old one, and its Kβ: the old one corrected where β was cut."""
-    beta = problem.feasible(old.beta)
-    fitted = old.fitted.copy()
-    moved = beta - old.beta
+    before, fitted = problem.units.into(old.beta), problem.units.into(old.fitted)
+    beta = problem.feasible(before)
+    moved = beta - before
     changed = np.flatnonzero(moved)
     if len(changed) > problem.n // 2:
         return beta, problem.gram.product(beta)

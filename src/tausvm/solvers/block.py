@@ -59,19 +59,20 @@ def solve_block(
     beta, gradient = problem.starting_point(start)
     blocks = _Blocks(problem, options, monitor)
     n_iter = 0
-    while True:
-        at = Derivatives.at(problem, beta, gradient)
-        if monitor.should_stop(beta, gradient, n_iter, at.offset):
-            break
-        if monitor.exact is not None:  # the gradient was replaced by the exact one
+    with monitor:
+        while True:
             at = Derivatives.at(problem, beta, gradient)
-        # the gap falls about as the violation does: no need to go far below what is asked
-        enough = min(0.5 * options.tol / monitor.gap, 0.5)
-        blocks.step(beta, gradient, at, enough)
-        n_iter += 1
-        if blocks.idle > MOST_IDLE:
-            monitor.status = Status.NUMERICAL_ERROR
-            break
+            if monitor.should_stop(beta, gradient, n_iter, at.offset):
+                break
+            if monitor.exact is not None:  # the gradient was replaced by the exact one
+                at = Derivatives.at(problem, beta, gradient)
+            # the gap falls about as the violation does: no need to go far below what is asked
+            enough = min(0.5 * options.tol / monitor.gap, 0.5)
+            blocks.step(beta, gradient, at, enough)
+            n_iter += 1
+            if blocks.idle > MOST_IDLE:
+                monitor.status = Status.NUMERICAL_ERROR
+                break
     return monitor.result(beta, n_iter)
 
 

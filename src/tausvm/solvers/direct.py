@@ -35,12 +35,13 @@ def solve_interior_point(
     beta, gradient = problem.starting_point(start)
     everything = np.arange(problem.n)
     n_iter = 0
-    while not monitor.should_stop(
-        beta, gradient, n_iter, Derivatives.at(problem, beta, gradient).offset
-    ):
-        tol = min(max(0.01 * options.tol, 1e-13), 1e-11)
-        if not interior_step(problem, beta, gradient, everything, tol, monitor.out_of_time) > 0:
-            monitor.status = Status.NUMERICAL_ERROR
-            break
-        n_iter += 1
+    with monitor:
+        while not monitor.should_stop(
+            beta, gradient, n_iter, Derivatives.at(problem, beta, gradient).offset
+        ):
+            tol = min(max(0.01 * options.tol, 1e-13), 1e-11)
+            if not interior_step(problem, beta, gradient, everything, tol, monitor.out_of_time) > 0:
+                monitor.status = Status.NUMERICAL_ERROR
+                break
+            n_iter += 1
     return monitor.result(beta, n_iter)

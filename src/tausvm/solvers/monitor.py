@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,10 +17,16 @@ PATIENCE = 30
 STALE = 10
 STALE_ABOVE = 40
 ROUNDED_GAP = 1e-4
+#: how far a certificate may outrun the time limit: this share of it, or so many seconds
+OVERRUN_SHARE, OVERRUN_SECONDS = 0.05, 0.5
+
+
+class OutOfTime(Exception):
+    """Raised inside long work on the kernel matrix when the time limit is reached."""
 
 
 class Monitor:
-    """Watches one solve.
+    """Watches one solve; its context ends quietly where time ran out inside it.
 
     The solver keeps ``gradient`` = Kβ − y by updates. A check evaluates the gap from it;
     when that is small enough, Kβ is computed afresh in float64 from the data, the gradient
@@ -35,7 +39,7 @@ class Monitor:
         self.problem = problem
         self.options = options
         self.solver = solver
-        self.started = time.perf_counter()
+        self.started = options.clock()
         self.trace: list[Progress] = []
         self.status = Status.MAX_ITER
         self.exact: Certificate | None = None
@@ -46,14 +50,36 @@ class Monitor:
         self._rounded = problem.gram.rows.dtype == np.float32
         self._best = np.inf
         self._stale = 0
+        #: how many rows a product with β may take: all, until β has been seen
+        self._support = problem.n
+
+    def __enter__(self) -> Monitor:
+        if self.options.time_limit is not None:
+            self.problem.gram.watch = self._watch
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        self.problem.gram.watch = None
+        if kind is not OutOfTime:
+            return False
+        self.status, self.exact = Status.TIME_LIMIT, None
+        return True
 
     @property
     def seconds(self) -> float:
-        return time.perf_counter() - self.started
+        return self.options.clock() - self.started
 
     def out_of_time(self) -> bool:
+        """Whether what is left of the time limit is needed for the certificate."""
         limit = self.options.time_limit
-        return limit is not None and self.seconds >= limit
+        if limit is None:
+            return False
+        return self.seconds + self.problem.gram.product_seconds(self._support) >= limit
+
+    def _watch(self) -> None:
+        """Ends long work on the kernel matrix when time is up."""
+        if self.out_of_time():
+            raise OutOfTime
 
     def _stalled(self, gap: float) -> bool:
         """Whether rounded rows may be what keeps the gap from falling."""
@@ -67,16 +93,21 @@ class Monitor:
     def should_stop(self, beta: Array, gradient: Array, n_iter: int, offset: float) -> bool:
         """Check the gap at β with this offset; ``gradient`` may be replaced by the exact one."""
         problem, options = self.problem, self.options
+        self._support = min(problem.n, 2 * np.count_nonzero(beta) + 1024)
         fitted = gradient + problem.y
-        primal, dual = problem.primal_value(beta, fitted, offset), problem.dual_value(beta, fitted)
+        primal = problem.stopping_primal(beta, fitted, offset)
+        dual = problem.dual_value(beta, fitted)
         close = relative_gap(primal, dual) <= options.tol
         exact = close or self._stalled(relative_gap(primal, dual))
         if exact:
             certificate = problem.certificate(beta)
             np.subtract(certificate.fitted, problem.y, out=gradient)
             primal, dual = certificate.primal, certificate.dual
+            if problem.clip is not None:
+                primal = problem.stopping_primal(beta, certificate.fitted, certificate.intercept)
         self.gap = relative_gap(primal, dual)
-        progress = Progress(n_iter, self.seconds, primal, dual)
+        objective = problem.units.objective
+        progress = Progress(n_iter, self.seconds, objective(primal), objective(dual))
         self.trace.append(progress)
         if not np.isfinite(primal + dual):  # an unbounded dual: the kernel is not one
             self.status = Status.NUMERICAL_ERROR
@@ -106,21 +137,38 @@ class Monitor:
         return False
 
     def result(self, beta: Array, n_iter: int) -> SolverResult:
-        """The result with its certificate, recomputed unless the last check was exact."""
-        certificate = self.exact or self.problem.certificate(beta)
+        """The result with its certificate, recomputed unless the last check was exact.
+
+        Where a time limit leaves no time for that, it is the best constant with its gap.
+        """
+        certificate = self.exact
+        if certificate is None:
+            if not self._fits(beta):
+                beta = np.zeros_like(beta)
+            certificate = self.problem.certificate(beta)
         if certificate.gap <= self.options.tol:
             self.status = Status.SOLVED
+        units = self.problem.units
         return SolverResult(
-            beta=beta,
-            intercept=certificate.intercept,
-            fitted=certificate.fitted,
+            beta=units.coefficients(beta),
+            intercept=float(units.offset(certificate.intercept)),
+            fitted=units.coefficients(certificate.fitted),
             status=self.status,
-            primal_objective=certificate.primal,
-            dual_objective=certificate.dual,
-            dual_gap=relative_gap(certificate.primal, certificate.dual),
-            kkt_violation=certificate.violation,
+            primal_objective=units.objective(certificate.primal),
+            dual_objective=units.objective(certificate.dual),
+            dual_gap=certificate.gap,
+            kkt_violation=certificate.violation * units.scale,
             n_iter=n_iter,
             seconds=self.seconds,
             solver=self.solver,
             trace=self.trace,
         )
+
+    def _fits(self, beta: Array) -> bool:
+        """Whether the time limit leaves time for a product with β."""
+        limit = self.options.time_limit
+        if limit is None:
+            return True
+        overrun = max(OVERRUN_SHARE * limit, OVERRUN_SECONDS)
+        needed = self.problem.gram.product_seconds(np.count_nonzero(beta))
+        return self.seconds + needed <= limit + overrun

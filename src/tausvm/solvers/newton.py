@@ -63,24 +63,25 @@ def solve_newton(
     intercept = problem.best_intercept(gradient + problem.y)
     systems = _Systems(problem, monitor)
     n_iter = 0
-    while not monitor.should_stop(beta, gradient, n_iter, intercept):
-        active, plus = _pattern(problem, -gradient - intercept)
-        step, rise = systems.solve(active, plus, beta, gradient, intercept)
-        change = systems.product(step)
-        length = _line_minimum(problem, gradient, intercept, step, change, change + rise)
-        if length > 0:
-            beta += length * step
-            gradient += length * change
-            intercept += length * rise
-            n_iter += 1
-        elif systems.sharpen():
-            # no descent is left in this f: take the β that its residuals ask for
-            beta = problem.feasible(problem.terms.response(-gradient - intercept))
-            gradient = problem.gram.product(beta) - problem.y
-            intercept = problem.best_intercept(gradient + problem.y)
-        else:
-            monitor.status = Status.NUMERICAL_ERROR
-            break
+    with monitor:
+        while not monitor.should_stop(beta, gradient, n_iter, intercept):
+            active, plus = _pattern(problem, -gradient - intercept)
+            step, rise = systems.solve(active, plus, beta, gradient, intercept)
+            change = systems.product(step)
+            length = _line_minimum(problem, gradient, intercept, step, change, change + rise)
+            if length > 0:
+                beta += length * step
+                gradient += length * change
+                intercept += length * rise
+                n_iter += 1
+            elif systems.sharpen():
+                # no descent is left in this f: take the β that its residuals ask for
+                beta = problem.feasible(problem.terms.response(-gradient - intercept))
+                gradient = problem.gram.product(beta) - problem.y
+                intercept = problem.best_intercept(gradient + problem.y)
+            else:
+                monitor.status = Status.NUMERICAL_ERROR
+                break
     return monitor.result(beta, n_iter)
 
 

@@ -20,10 +20,11 @@ from ..kernels.gram import Gram
 from ..losses.terms import DualTerms
 from .onedim import best_offset, project_onto_sum
 from .result import relative_gap
+from .units import Units
 
 Array = NDArray[np.float64]
 
-#: objectives up to this fraction of the primal at f = 0 count as 0
+#: objectives up to this share of the best constant's primal count as 0
 ROUNDING = 1e-14
 
 
@@ -56,7 +57,10 @@ class Problem:
     offset : bool
         Whether b is free, and so Σβ = 0.
     clip : float or None
-        Evaluate the primal loss at predictions clipped to ±clip.
+        Stop by the paper's clipped gap: the primal loss at predictions clipped to ±clip. The
+        certificate is of the function that was not clipped.
+    units : Units
+        What y and the terms were divided by and moved; results are taken back.
     """
 
     gram: Gram
@@ -64,6 +68,14 @@ class Problem:
     terms: DualTerms
     offset: bool
     clip: float | None = None
+    units: Units = Units()
+
+    @classmethod
+    def posed(cls, gram: Gram, y: Array, terms: DualTerms, offset: bool, units: Units) -> Problem:
+        """The problem of targets and terms in the user's units, posed in units of its own."""
+        return cls(
+            gram, units.targets(y), terms.in_units(units.scale), offset, clip=None, units=units
+        )
 
     @property
     def n(self) -> int:
@@ -94,22 +106,30 @@ class Problem:
 
     @cached_property
     def _negligible(self) -> float:
-        """The rounding of the primal at f = 0: at an optimum of 0 it would be the whole gap."""
-        return ROUNDING * float(self.terms.conjugate(self.y).sum())
+        """The rounding of the best constant's primal: at an optimum of 0 it would be all."""
+        constant = self.best_intercept(np.zeros(self.n))
+        return ROUNDING * float(self.terms.conjugate(self.y - constant).sum())
 
     def primal_value(self, beta: Array, fitted: Array, intercept: float) -> float:
         """½ βᵀKβ + Σ cᵢ ℓ(yᵢ − fᵢ − b)."""
-        prediction = fitted + intercept
-        if self.clip is not None:
-            prediction = np.clip(prediction, -self.clip, self.clip)
-        losses = self.terms.conjugate(self.y - prediction)
+        losses = self.terms.conjugate(self.y - intercept - fitted)
+        return self._rounded(float(0.5 * (beta @ fitted) + losses.sum()))
+
+    def stopping_primal(self, beta: Array, fitted: Array, intercept: float) -> float:
+        """The primal that decides when to stop: at clipped predictions where that is asked for."""
+        if self.clip is None:
+            return self.primal_value(beta, fitted, intercept)
+        losses = self.terms.conjugate(self.y - np.clip(fitted + intercept, -self.clip, self.clip))
         return self._rounded(float(0.5 * (beta @ fitted) + losses.sum()))
 
     def best_intercept(self, fitted: Array) -> float:
-        """The b that minimises the primal at this f: the middle where an interval does."""
+        """The b that minimises the primal at this f: the middle where an interval does.
+
+        It is one that predictions can have, rounded as it is in the user's units.
+        """
         if not self.offset:
             return 0.0
-        return best_offset(self.terms, self.y - fitted)
+        return float(self.units.settled(best_offset(self.terms, self.y - fitted)))
 
     def violation(self, beta: Array, fitted: Array) -> float:
         """The largest gain of the dual's one-sided derivatives, 0 at an optimum.

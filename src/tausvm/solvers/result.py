@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import enum
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+
+#: how ``smo`` without offset chooses its variables
+WORKING_SETS = ("nearest", "halves", "single")
 
 
 class Status(enum.Enum):
@@ -89,6 +94,8 @@ class SolverOptions:
     violation_tol : float or None
         For ``dual_cd``: stop as well when the sum of the violations has fallen to this share
         of that in the first pass.
+    clock : callable
+        Seconds, as ``time_limit`` counts them; tests inject one.
     """
 
     tol: float = 1e-4
@@ -102,6 +109,18 @@ class SolverOptions:
     callback: Callable[[Progress], object] | None = None
     seed: int = 0
     violation_tol: float | None = None
+    clock: Callable[[], float] = time.perf_counter
+
+    def __post_init__(self) -> None:
+        if self.working_set not in WORKING_SETS:
+            names = ", ".join(map(repr, WORKING_SETS))
+            raise ValueError(f"working_set must be one of {names}, got {self.working_set!r}")
+        if not isinstance(self.neighbours, Integral) or self.neighbours < 1:
+            raise ValueError(f"neighbours must be an integer >= 1, got {self.neighbours!r}")
+        if self.block_size is not None and self.block_size < 2:
+            raise ValueError(f"block_size must be at least 2, got {self.block_size!r}")
+        if not self.tol >= 0:
+            raise ValueError(f"tol must be a number >= 0, got {self.tol!r}")
 
     def with_(self, **changes: object) -> SolverOptions:
         """A copy with some fields changed."""

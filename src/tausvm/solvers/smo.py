@@ -26,7 +26,7 @@ Index = NDArray[np.int64]
 #: up to this many samples all rows are computed at once: one call costs more than a row
 PREFILL = 2000
 
-WORKING_SETS = {"single": SINGLE, "halves": HALVES, "nearest": NEAREST}
+_CORE_NUMBERS = {"single": SINGLE, "halves": HALVES, "nearest": NEAREST}
 
 #: batches on a shrunk set before the full one is looked at again
 VISIT = 40
@@ -49,38 +49,39 @@ def solve_smo(
     monitor = Monitor(problem, options, "smo")
     beta, gradient = problem.starting_point(start)
     batch = max(20, problem.n // 4)
-    if problem.n <= PREFILL and problem.gram.whole:
-        problem.gram.require(np.arange(problem.n))
     n_iter = 0
-    active: Index | None = None
-    state: _State | None = None
-    tol = np.inf
-    visit = 0
-    while True:
-        if active is None:
-            at = Derivatives.at(problem, beta, gradient)
-            if monitor.should_stop(beta, gradient, n_iter, at.offset):
-                break
-            if monitor.exact is not None:
+    with monitor:
+        if problem.n <= PREFILL and problem.gram.whole:
+            problem.gram.require(np.arange(problem.n))
+        active: Index | None = None
+        state: _State | None = None
+        tol = np.inf
+        visit = 0
+        while True:
+            if active is None:
                 at = Derivatives.at(problem, beta, gradient)
-            tol = 0.5 * at.violation * min(options.tol / monitor.gap, 1.0)
-            active = _unshrunk(problem, at) if options.shrinking and problem.offset else None
-            everyone = active is None or len(active) > 0.9 * problem.n
-            active = None if everyone else active
-            if state is None or problem.offset:
-                state = _State(problem, options, beta, gradient, active)
-            visit = 0
-        assert state is not None
-        left = options.max_iter - n_iter if options.max_iter >= 0 else batch
-        steps, optimal = state.run(tol, min(batch, left))
-        n_iter += steps
-        visit += 1
-        if active is None:
-            continue
-        done = optimal or visit >= VISIT
-        if done or monitor.out_of_time() or 0 <= options.max_iter <= n_iter:
-            state.restore(beta, gradient)
-            active = None
+                if monitor.should_stop(beta, gradient, n_iter, at.offset):
+                    break
+                if monitor.exact is not None:
+                    at = Derivatives.at(problem, beta, gradient)
+                tol = 0.5 * at.violation * min(options.tol / monitor.gap, 1.0)
+                active = _unshrunk(problem, at) if options.shrinking and problem.offset else None
+                everyone = active is None or len(active) > 0.9 * problem.n
+                active = None if everyone else active
+                if state is None or problem.offset:
+                    state = _State(problem, options, beta, gradient, active)
+                visit = 0
+            assert state is not None
+            left = options.max_iter - n_iter if options.max_iter >= 0 else batch
+            steps, optimal = state.run(tol, min(batch, left))
+            n_iter += steps
+            visit += 1
+            if active is None:
+                continue
+            done = optimal or visit >= VISIT
+            if done or monitor.out_of_time() or 0 <= options.max_iter <= n_iter:
+                state.restore(beta, gradient)
+                active = None
     return monitor.result(beta, n_iter)
 
 
@@ -107,7 +108,7 @@ class _State:
         self.beta = beta if active is None else beta[active]
         self.gradient = gradient if active is None else gradient[active]
         self.offset = problem.offset
-        kind = WORKING_SETS[options.working_set]
+        kind = _CORE_NUMBERS[options.working_set]
         self.core = core_on(problem, index, self.beta, self.gradient, kind, options.neighbours)
 
     def run(self, tol: float, batch: int) -> tuple[int, bool]:
