@@ -23,7 +23,7 @@ X, y = load_diabetes(return_X_y=True, scaled=False)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 
 machines = {
-    "C = 10000": QuantileSVR(tau=TAUS, C=10000),
+    "C = 100": QuantileSVR(tau=TAUS, C=100),
     "chosen C and γ": QuantileSVRCV(tau=TAUS, Cs=6, gammas=6),
 }
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.6), layout="constrained")

@@ -30,7 +30,7 @@ for _ in range(REPEATS):
     rows = rng.permutation(len(y))
     train, calibrate, test = rows[:180], rows[180:320], rows[320:]
     models = [
-        make_pipeline(StandardScaler(), QuantileSVR(tau=tau, C=300, gamma=0.05, tol=1e-3)).fit(
+        make_pipeline(StandardScaler(), QuantileSVR(tau=tau, C=4, gamma=0.05, tol=1e-3)).fit(
             X[train], y[train]
         )
         for tau in LEVELS

@@ -84,8 +84,8 @@ def kinds() -> tuple[Kind, Kind]:
             "pinball",
             "a share τ of the patients lies below",
             "median",
-            QuantileSVR(tau=TAUS, C=100.0, gamma=0.03, tol=TOL),
-            QuantileSVR(tau=TAUS, C=300.0, gamma=0.01, tol=TOL),
+            QuantileSVR(tau=TAUS, C=1.0, gamma=0.03, tol=TOL),
+            QuantileSVR(tau=TAUS, C=4.0, gamma=0.01, tol=TOL),
         ),
         Kind(
             "expectiles",

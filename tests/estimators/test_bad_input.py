@@ -215,3 +215,21 @@ def test_prediction(estimator):
         model.predict(np.ones((4, 3)))
     with pytest.raises(ValueError, match="Input X contains NaN"):
         model.predict(with_entry(np.nan))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "parameters"),
+    [
+        (ExpectileSVR, {"tau": 1e-300}),
+        (ExpectileSVR, {"tau": 1e-300, "solver": "smo", "max_iter": 100}),
+        (ExpectileSVR, {"C": 5e-324}),
+        (ExpectileSVR, {"C": 1e300}),
+        (QuantileSVR, {"C": 5e-324}),
+        (QuantileSVR, {"C": 1e300}),
+        (SVR, {"C": 5e-324}),
+        (TauSVC, {"C": 1e300}),
+    ],
+)
+def test_costs_that_cannot_be_computed_with(estimator, parameters):
+    with pytest.raises(ValueError, match=r"C times sample_weight and the shares of tau must lie"):
+        estimator(**parameters).fit(X, targets(estimator, Y))

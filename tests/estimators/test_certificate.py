@@ -66,10 +66,13 @@ def test_docstring(estimator, terms, solver, fit_intercept):
 
     kept = weight > 0
     K = rbf_kernel(X, gamma=0.7)
+    cost = C * weight
+    if model.scale_C and terms is pinball:  # C counts in weighted standard deviations
+        cost = cost * np.sqrt(np.cov(y, fweights=weight, bias=True))
     beta = np.zeros(60)
     beta[model.support_] = model.dual_coef_[0]
     b = model.intercept_[0]
-    loss, g = terms((y - K @ beta - b)[kept], beta[kept], C * weight[kept], y[kept])
+    loss, g = terms((y - K @ beta - b)[kept], beta[kept], cost[kept], y[kept])
     primal = beta @ K @ beta / 2 + loss.sum()
     dual = y @ beta - beta @ K @ beta / 2 - g.sum()
     gap = (primal - dual) / max(abs(primal), abs(dual))

@@ -20,12 +20,13 @@ NEW = wave(40, seed=1)[0]
     [
         (SVR(epsilon=0.1), 1),
         (SVR(epsilon=0.1, loss="squared_epsilon_insensitive"), 0),
-        (QuantileSVR(tau=0.3), 1),
+        (QuantileSVR(tau=0.3), 0),
+        (QuantileSVR(tau=0.3, scale_C=False), 1),
         (ExpectileSVR(tau=0.3), 0),
     ],
 )
 def test_scale_of_y(estimator, power, factor):
-    """s·y with ε·s, and C·s where the loss is linear, gives s·f."""
+    """s·y with ε·s, and C·s where the loss is linear and C is taken as it is, gives s·f."""
     estimator.set_params(C=3.0, tol=1e-9)
     expected = estimator.fit(X, Y).predict(NEW)
     epsilon = estimator.epsilon

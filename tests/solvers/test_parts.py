@@ -132,7 +132,7 @@ def test_interior_point_alone(loss: str, kernel: str, offset: bool) -> None:
     for seed, flaw in enumerate(FLAWS[:3]):
         case = random_case(900 + seed, loss, kernel, offset, True, flaw, log_C=(-3, 3))
         problem = case.problem()
-        beta = interior_point(case.K, case.y, problem.terms, 0.0 if offset else None, 1e-11)
+        beta = interior_point(case.K, case.y, problem.terms, 0.0 if offset else None, 1e-11).snapped
         assert (beta >= problem.terms.lower).all() and (beta <= problem.terms.upper).all()
         beta = problem.feasible(beta)
         optimum = reference_optimum(case.K, case.y, case.costs, offset)
@@ -146,16 +146,16 @@ def test_interior_point_keeps_another_sum() -> None:
     case = random_case(7, "pinball", "rbf", True, False, log_C=(0, 1))
     terms = case.problem().terms
     for total in (-0.3 * case.C, 0.0, 0.3 * case.C):
-        beta = interior_point(case.K, case.y, terms, total, 1e-11)
+        beta = interior_point(case.K, case.y, terms, total, 1e-11).snapped
         assert beta.sum() == pytest.approx(total, abs=1e-6 * np.abs(beta).sum())
 
 
 def test_interior_point_without_freedom_and_interrupted() -> None:
     case = random_case(7, "pinball", "rbf", False, False)
     none = case.package_loss.dual_terms(case.y, np.zeros(len(case.y)))
-    assert (interior_point(case.K, case.y, none, None) == 0.0).all()
+    assert (interior_point(case.K, case.y, none, None).snapped == 0.0).all()
     terms = case.problem().terms
-    beta = interior_point(case.K, case.y, terms, None, 1e-11, lambda: True)
+    beta = interior_point(case.K, case.y, terms, None, 1e-11, lambda: True).snapped
     assert (beta >= terms.lower).all() and (beta <= terms.upper).all()
 
 

@@ -6,13 +6,19 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from ..solvers import Progress, SolverOptions, SolverResult, Status
 from ..solvers.joint import JointResult
 
 logger = logging.getLogger("tausvm")
+
+#: columns whose sizes differ by this factor are named in the advice to scale them
+UNEVEN = 100.0
 
 
 @contextmanager
@@ -54,8 +60,12 @@ def warn_unless_solved(
     results: Sequence[SolverResult] | Sequence[JointResult],
     options: SolverOptions,
     time_limit: float | None,
+    X: Any = None,
 ) -> None:
-    """A ConvergenceWarning about the level with the largest gap among those not solved."""
+    """A ConvergenceWarning about the level with the largest gap among those not solved.
+
+    ``X`` are the features, whose columns may be what makes rounding fail.
+    """
     unsolved = [result for result in results if result.status is not Status.SOLVED]
     if not unsolved:
         return
@@ -63,14 +73,31 @@ def warn_unless_solved(
     cause, remedy = {
         Status.MAX_ITER: (f"it reached max_iter={options.max_iter}", "Raise max_iter"),
         Status.TIME_LIMIT: (f"it reached time_limit={time_limit} s", "Raise time_limit"),
-        Status.NUMERICAL_ERROR: ("rounding let it get no further", "Raise tol"),
+        Status.NUMERICAL_ERROR: (
+            "rounding let it get no further: the kernel matrix is too ill-conditioned for this tol",
+            "Raise tol",
+        ),
     }[worst.status]
     among = f" for {len(unsolved)} of {len(results)} levels" if len(results) > 1 else ""
     warnings.warn(
         f"{name} did not converge{among}: the relative duality gap is {worst.dual_gap:.2e}, "
         f"above tol={options.tol:g}, after {worst.n_iter} iterations of solver "
-        f"{worst.solver!r}; {cause}. {remedy}, scale the data, lower C, try another solver, "
+        f"{worst.solver!r}; {cause}. {remedy}, {_scaling(X)}, lower C, try another solver, "
         "or accept a larger tol.",
         ConvergenceWarning,
         stacklevel=4,
     )
+
+
+def _scaling(X: Any) -> str:
+    """The advice to scale the data, with what speaks for it."""
+    advice = "scale the columns of X (sklearn.preprocessing.StandardScaler)"
+    if X is None or X.shape[1] < 2:
+        return "scale the data" if X is None else advice
+    with np.errstate(over="ignore"):
+        squares = X.multiply(X) if sp.issparse(X) else np.square(X - X.mean(axis=0))
+        sizes = np.sqrt(np.asarray(squares.mean(axis=0)).ravel())
+    sizes = sizes[sizes > 0]
+    if len(sizes) == 0 or sizes.max() < UNEVEN * sizes.min():
+        return advice
+    return f"{advice}: their sizes lie between {sizes.min():.0e} and {sizes.max():.0e}"

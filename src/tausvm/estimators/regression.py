@@ -310,12 +310,13 @@ class QuantileSVR(LevelRegressor):
 
     ::
 
-        primal   min_{f, b}  ½‖f‖² + Σᵢ cᵢ ℓ(yᵢ − f(xᵢ) − b)            cᵢ = C·wᵢ
+        primal   min_{f, b}  ½‖f‖² + Σᵢ cᵢ ℓ(yᵢ − f(xᵢ) − b)            cᵢ = C·s·wᵢ
                  ℓ(r) = τt for t ≥ 0, (τ − 1)t for t < 0,  t = sign(r)·max(|r| − ε, 0)
         dual     max_β  yᵀβ − ½βᵀKβ − ε Σᵢ |βᵢ|      [Σβᵢ = 0 with an intercept]
                  −(1 − τ)cᵢ ≤ βᵢ ≤ τcᵢ
         link     f = Σᵢ βᵢ k(xᵢ, ·)
         gap      (primal − dual) / max(|primal|, |dual|)
+        scale    s the weighted standard deviation of y with scale_C, else 1
 
     Parameters
     ----------

@@ -21,6 +21,8 @@ Index = NDArray[np.int64]
 FEWEST_ROWS = 3
 #: bytes of kernel values computed at a time: long enough for BLAS, short enough for Ctrl-C
 CHUNK_BYTES = 8 << 20
+#: bytes for factors where the rows leave none of the budget
+FACTOR_BYTES = 1 << 27
 #: seconds to multiply and add an entry of a matrix that is held
 SECONDS_AN_ENTRY = 1e-9
 
@@ -66,6 +68,11 @@ class Gram(ABC):
     def whole(self) -> bool:
         """Whether all rows fit."""
         return self.capacity >= len(self)
+
+    @property
+    def spare_bytes(self) -> float:
+        """Bytes for factors beside the rows: what the budget leaves, or a few megabytes."""
+        return FACTOR_BYTES
 
     @abstractmethod
     def require(self, index: Index) -> None:
@@ -138,12 +145,18 @@ class KernelGram(Gram):
         self.slots = np.full(n, -1, dtype=np.int64)
         self._holder = np.full(capacity, -1, dtype=np.int64)
         self._last_use = np.zeros(capacity, dtype=np.int64)
+        self._budget = cache_size * 2**20
         self._clock = 0
         self._filled = 0
         #: of an exact product, once one was timed
         self._seconds_a_row: float | None = None
         #: kernel rows computed so far
         self.rows_computed = 0
+
+    @property
+    def spare_bytes(self) -> float:
+        held = self._filled * len(self) * self.rows.itemsize
+        return max(self._budget - held, FACTOR_BYTES)
 
     def _chunk_rows(self, columns: int) -> int:
         return max(1, CHUNK_BYTES // (8 * max(columns, 1)))

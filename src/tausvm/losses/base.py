@@ -68,7 +68,8 @@ def excess(residual: Array, epsilon: float) -> Array:
 def reciprocal_cost(cost: Array) -> Array:
     """1/(2c), and 0 where c = 0: such a sample has both bounds at 0 instead."""
     positive = cost > 0
-    return np.divide(0.5, cost, out=np.zeros_like(cost), where=positive)
+    with np.errstate(over="ignore"):
+        return np.divide(0.5, cost, out=np.zeros_like(cost), where=positive)
 
 
 def unbounded(cost: Array) -> Array:

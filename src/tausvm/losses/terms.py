@@ -11,6 +11,14 @@ Array = NDArray[np.float64]
 
 LOWER, UPPER, KINK, RIDGE_MINUS, RIDGE_PLUS = range(5)
 
+#: between these a number of a term, and its square, can be computed with
+LEAST, MOST = 1e-100, 1e100
+
+
+def _shared(numbers: Array) -> bool:
+    """Whether one column stands for all samples."""
+    return numbers.ndim == 2 and numbers.shape[1] > 1 and numbers.strides[1] == 0
+
 
 @dataclass(frozen=True)
 class DualTerms:
@@ -69,8 +77,23 @@ class DualTerms:
         return self.numbers[RIDGE_PLUS]
 
     def in_units(self, scale: float) -> DualTerms:
-        """The terms for targets divided by ``scale``, objectives divided by its square."""
-        return self._times(1.0 / scale, 1.0 / scale)
+        """The terms for targets divided by ``scale``, objectives divided by its square.
+
+        A ValueError where their numbers are so large or small that squares of them overflow.
+        """
+        terms = self._times(1.0 / scale, 1.0 / scale)
+        sizes = np.abs(terms.numbers[[LOWER, UPPER, RIDGE_MINUS, RIDGE_PLUS], ...])
+        sizes = sizes[:, :1] if _shared(terms.numbers) else sizes
+        wrong = sizes[np.isfinite(sizes) & (sizes > 0) & ~((sizes > LEAST) & (sizes < MOST))]
+        nothing = not sizes[:2].any()  # costs that underflowed altogether
+        if nothing or len(wrong) > 0 or np.isnan(sizes).any() or np.isinf(sizes[2:]).any():
+            got = 0.0 if nothing else float(wrong[0]) if len(wrong) > 0 else np.inf
+            raise ValueError(
+                f"C times sample_weight and the shares of tau must lie between {LEAST:g} and "
+                f"{MOST:g} in units of y's spread, as must their inverses for squared losses, "
+                f"got {got:.3g}"
+            )
+        return terms
 
     def widened(self, factor: float) -> DualTerms:
         """The terms with both bounds multiplied: those of a C that has the unit of y."""
@@ -79,10 +102,11 @@ class DualTerms:
     def _times(self, bounds: float, kink: float) -> DualTerms:
         """Bounds and kinks multiplied; one column for all samples stays one."""
         numbers = self.numbers
-        shared = numbers.ndim == 2 and numbers.shape[1] > 1 and numbers.strides[1] == 0
+        shared = _shared(numbers)
         out = np.array(numbers[:, :1] if shared else numbers)
-        out[[LOWER, UPPER]] *= bounds
-        out[KINK] *= kink
+        with np.errstate(over="ignore", under="ignore"):
+            out[[LOWER, UPPER]] *= bounds
+            out[KINK] *= kink
         return DualTerms(np.broadcast_to(out, numbers.shape) if shared else out)
 
     def take(self, index: NDArray[np.int64]) -> DualTerms:

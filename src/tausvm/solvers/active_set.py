@@ -12,6 +12,7 @@ what the interior-point method finds, and Newton steps then end at the exact sol
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from ..losses.terms import DualTerms
 from .cores import core_on
 from .interior_point import interior_point
-from .linalg import LinAlgError, cholesky, cholesky_solve, copy_symmetric
+from .linalg import LIFT, LinAlgError, cholesky_solve, lifted_cholesky
 from .onedim import project_onto_sum
 from .problem import Problem
 from .working import Derivatives
@@ -27,10 +28,34 @@ from .working import Derivatives
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
+#: the relative complementarity of interior-point solves: where K is nearly singular, an error of
+#: the dual is thousands of times that in the primal
+SHARP = 1e-11
+#: the largest ridge, as a share of the diagonal, for systems of the free variables
+SINGULAR = 1e-4
+#: the share of the gap that a solve of the whole problem may leave and still count as progress
+WORTH = 0.5
 #: Newton steps after an interior-point solve, while variables still reach a bound or a kink
 POLISHING_STEPS = 4
 #: core steps per variable before them
 SETTLING_STEPS = 4
+
+
+class Gain(NamedTuple):
+    """What a step brought: how much the dual fell, and the relative gaps before and after."""
+
+    decrease: float
+    gap_before: float
+    gap_after: float
+
+    @property
+    def some(self) -> bool:
+        return self.decrease > 0 or self.gap_after < self.gap_before
+
+    @property
+    def worthwhile(self) -> bool:
+        """Whether another such step may be: one that solves all there is, from where it ended."""
+        return self.gap_after <= WORTH * self.gap_before
 
 
 def newton_step(problem: Problem, beta: Array, gradient: Array, free: Index) -> float:
@@ -66,17 +91,21 @@ def interior_step(
     work: Index,
     tol: float,
     interrupted: Callable[[], bool],
-) -> float:
+) -> Gain:
     """Solve the dual restricted to ``work`` by the interior-point method, then polish.
 
-    Changes β and gradient, returns the decrease of the dual.
+    Where the polished point has a gap above ``tol`` and the method's own a smaller one, that is
+    taken. Changes β and gradient.
     """
     K = problem.gram.block(work, work)
     start = beta[work]
-    linear = K @ start - gradient[work]
+    # what the others leave of y: nothing is rounded where there are none
+    linear = problem.y[work] if len(work) == problem.n else K @ start - gradient[work]
     terms = problem.terms.take(work)
     total = float(start.sum()) if problem.offset else None
-    target = interior_point(K, linear, terms, total, tol, interrupted)
+    before = problem.gap_from(beta, gradient)
+    found = interior_point(K, linear, terms, total, SHARP, interrupted)
+    target = found.snapped
     if total is not None:
         target = _restore_sum(terms, target, total)
     _settle(problem, work, K, linear, target)
@@ -86,10 +115,36 @@ def interior_step(
         if interrupted():
             break
         decrease += newton_step(problem, beta, gradient, work[inside[work]])
-        before, inside = inside, Derivatives.at(problem, beta, gradient).inside
-        if np.array_equal(before, inside):
+        pattern, inside = inside, Derivatives.at(problem, beta, gradient).inside
+        if np.array_equal(pattern, inside):
             break
-    return decrease
+    after = problem.gap_from(beta, gradient)
+    if after > tol:
+        after = _take_central(problem, beta, gradient, work, found.central, total, after)
+    return Gain(decrease, before, after)
+
+
+def _take_central(
+    problem: Problem,
+    beta: Array,
+    gradient: Array,
+    work: Index,
+    central: Array,
+    total: float | None,
+    gap: float,
+) -> float:
+    """Go to the interior-point method's own solution if its gap is the smaller one; the gap."""
+    terms = problem.terms.take(work)
+    target = np.clip(central, terms.lower, terms.upper)
+    if total is not None:
+        target = project_onto_sum(target, terms.lower, terms.upper, total)
+    candidate = beta.copy()
+    candidate[work] = target
+    there = problem.gram.product(candidate) - problem.y
+    gap_there = problem.gap_from(candidate, there)
+    if gap_there < gap:
+        beta[:], gradient[:] = candidate, there
+    return min(gap, gap_there)
 
 
 def _settle(problem: Problem, work: Index, K: Array, linear: Array, beta: Array) -> None:
@@ -142,19 +197,8 @@ def move_towards(
 def _solve_free(problem: Problem, free: Index, ridge: Array, residual: Array) -> Array:
     """Solve the free system, with a ridge at the level of rounding where K_FF is singular."""
     matrix = problem.gram.block(free, free)
-    diagonal = np.einsum("ii->i", matrix)
-    original = diagonal + ridge
-    scale = float(original.mean()) or 1.0
-    jitter = 1e-14 * scale
-    while True:
-        diagonal[:] = original + jitter
-        try:
-            factor = cholesky(copy_symmetric(matrix))
-            break
-        except LinAlgError:
-            if jitter > 1e-4 * scale:
-                raise
-            jitter *= 100
+    np.einsum("ii->i", matrix)[:] += ridge
+    factor = lifted_cholesky(matrix, LIFT, SINGULAR)
     solution = cholesky_solve(factor, residual)
     if problem.offset:
         ones = cholesky_solve(factor, np.ones(len(free)))

@@ -70,7 +70,7 @@ def solve_block(
             enough = min(0.5 * options.tol / monitor.gap, 0.5)
             blocks.step(beta, gradient, at, enough)
             n_iter += 1
-            if blocks.idle > MOST_IDLE:
+            if blocks.idle > MOST_IDLE or blocks.exhausted:
                 monitor.status = Status.NUMERICAL_ERROR
                 break
     return monitor.result(beta, n_iter)
@@ -89,6 +89,11 @@ class _Blocks:
         self.whole_state: Core | None = None
         #: blocks in a row in which no step gained enough
         self.idle = 0
+        #: direct solves so far; whether the last one brought nothing; whether one on all variables
+        #: did so, from the exact gradient
+        self.directs = 0
+        self.hopeless = False
+        self.exhausted = False
 
     def step(self, beta: Array, gradient: Array, at: Derivatives, enough: float) -> None:
         """One block, which changes β and gradient."""
@@ -161,10 +166,23 @@ class _Blocks:
         return factors + 3.0 * size * self.problem.n
 
     def direct(self, beta: Array, gradient: Array, at: Derivatives, size: int) -> bool:
-        """A direct solve on the unsettled variables, if memory allows; whether it helped."""
-        block = at.unsettled(size)
-        if 16 * len(block) ** 2 > max(self.problem.gram.rows.nbytes, 2**27):
+        """A direct solve on the unsettled variables, if memory allows; whether it helped.
+
+        The first one on a few takes the gradient as it is, rounded rows and all. Later ones
+        start from the exact gradient, and go to all variables where fewer brought nothing.
+        """
+        block = np.arange(self.problem.n) if self.hopeless else at.unsettled(size)
+        if 16 * len(block) ** 2 > self.problem.gram.spare_bytes:
             self.work = -np.inf
             return False
-        tol = max(0.01 * self.options.tol, 1e-12)
-        return interior_step(self.problem, beta, gradient, block, tol, self.monitor.out_of_time) > 0
+        if self.directs > 0 or len(block) == self.problem.n:
+            np.subtract(self.problem.gram.product(beta), self.problem.y, out=gradient)
+        self.directs += 1
+        gain = interior_step(
+            self.problem, beta, gradient, block, self.options.tol, self.monitor.out_of_time
+        )
+        if len(block) == self.problem.n:
+            self.monitor.certify(beta, gradient)
+            self.exhausted = not gain.worthwhile
+        self.hopeless = not gain.some and self.directs > 1
+        return gain.some

@@ -34,14 +34,16 @@ def solve_interior_point(
     monitor = Monitor(problem, options, "interior_point")
     beta, gradient = problem.starting_point(start)
     everything = np.arange(problem.n)
-    n_iter = 0
+    n_iter, gain = 0, None
     with monitor:
         while not monitor.should_stop(
             beta, gradient, n_iter, Derivatives.at(problem, beta, gradient).offset
         ):
-            tol = min(max(0.01 * options.tol, 1e-13), 1e-11)
-            if not interior_step(problem, beta, gradient, everything, tol, monitor.out_of_time) > 0:
+            if gain is not None and not gain.worthwhile:  # rounding rules
                 monitor.status = Status.NUMERICAL_ERROR
                 break
+            gain = interior_step(
+                problem, beta, gradient, everything, options.tol, monitor.out_of_time
+            )
             n_iter += 1
     return monitor.result(beta, n_iter)

@@ -33,6 +33,23 @@ TYPICAL_STEPS = 18
 BOUNDARY = 0.995
 
 
+@dataclass(frozen=True)
+class Interior:
+    """Where the method ended.
+
+    Attributes
+    ----------
+    snapped : array (n,)
+        β at the end, with variables within rounding of zero or a bound put there.
+    central : array (n,)
+        β with the least duality gap on the way, strictly inside its bounds. Where K is nearly
+        singular and costs are large, its residuals keep a smoothness that snapping destroys.
+    """
+
+    snapped: Array
+    central: Array
+
+
 def interior_point(
     K: Array,
     linear: Array,
@@ -40,19 +57,18 @@ def interior_point(
     total: float | None,
     tol: float = 1e-10,
     interrupted: Callable[[], bool] = lambda: False,
-) -> Array:
+) -> Interior:
     """The minimiser β of the dual with matrix K, to a relative complementarity of ``tol``.
 
-    ``total`` is the value that Σβ must keep, None without an offset. Variables that end
-    within rounding of zero or a bound are put there. When ``interrupted`` says so, the best
-    point so far is returned.
+    ``total`` is the value that Σβ must keep, None without an offset. When ``interrupted`` says
+    so, the best point so far is returned.
     """
     n = len(linear)
     movable = np.flatnonzero(terms.upper > terms.lower)
     if len(movable) < n:  # samples of cost 0 stay at 0
-        beta = np.zeros(n)
+        snapped, central = np.zeros(n), np.zeros(n)
         if len(movable) > 0:
-            beta[movable] = interior_point(
+            inner = interior_point(
                 K[np.ix_(movable, movable)],
                 linear[movable],
                 terms.take(movable),
@@ -60,12 +76,16 @@ def interior_point(
                 tol,
                 interrupted,
             )
-        return beta
+            snapped[movable], central[movable] = inner.snapped, inner.central
+        return Interior(snapped, central)
     program = _Program(K, linear, terms, total)
     point = program.start()
     best, best_error, stalled = point, np.inf, 0
+    most_central, least_gap = point, np.inf
     for _ in range(STEPS):
         state = program.evaluate(point)
+        if state.gap < least_gap:
+            most_central, least_gap = point, state.gap
         stalled = stalled + 1 if 0.5 * best_error <= state.error and best_error < CLOSE else 0
         if state.error < best_error:
             best, best_error = point, state.error
@@ -77,7 +97,7 @@ def interior_point(
             point = program.step(point, state)
         except LinAlgError:
             break
-    return program.snapped(best)
+    return Interior(program.snapped(best), program.beta(most_central.z))
 
 
 @dataclass
@@ -103,6 +123,7 @@ class _State:
     mu: float
     complementarity: float
     infeasibility: float
+    gap: float
 
     @property
     def error(self) -> float:
@@ -115,6 +136,7 @@ class _Program:
     def __init__(self, K: Array, linear: Array, terms: DualTerms, total: float | None) -> None:
         self.K = K
         self.linear = linear
+        self.terms = terms
         self.total = total
         plus = np.flatnonzero(terms.upper > 0)
         minus = np.flatnonzero(terms.lower < 0)
@@ -129,8 +151,8 @@ class _Program:
 
     def start(self) -> _Point:
         """The middle of each box, and a plausible size where there is no bound."""
-        reach = float(np.abs(self.linear).max()) / max(float(np.diagonal(self.K).mean()), 1e-12)
-        reach = min(max(reach, 1e-6), 1e6)
+        largest = float(np.abs(self.linear).max()) or 1.0
+        reach = largest / (float(np.diagonal(self.K).mean() + self.ridge.mean()) or 1.0)
         z = np.where(self.finite, 0.5 * np.where(self.finite, self.bound, 1.0), reach)
         room = np.where(self.finite, self.bound - z, 1.0)
         low = np.full(len(z), self.scale)
@@ -161,8 +183,19 @@ class _Program:
             float(np.abs(dual_residual).max()) / self.scale, abs(sum_residual) / float(at.z.sum())
         )
         return _State(
-            dual_residual, sum_residual, products / self.pairs, products / size, infeasibility
+            dual_residual,
+            sum_residual,
+            products / self.pairs,
+            products / size,
+            infeasibility,
+            self.duality_gap(beta, fitted, at.b),
         )
+
+    def duality_gap(self, beta: Array, fitted: Array, b: float) -> float:
+        """Σ g(β) + g*(r) − rβ with r = linear − Kβ − b: what the primal is above the dual."""
+        residual = self.linear - fitted - b
+        gaps = self.terms.value(beta) + self.terms.conjugate(residual) - residual * beta
+        return float(gaps.sum())
 
     def step(self, at: _Point, state: _State) -> _Point:
         """One predictor-corrector step."""

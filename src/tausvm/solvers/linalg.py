@@ -19,6 +19,8 @@ Real = TypeVar("Real", bound=np.floating[Any])
 #: a factorisation up to this order is one LAPACK call (a quarter of a second)
 ONE_CALL = 3072
 PANEL = 512
+#: the first ridge, as a share of the mean diagonal, that may make up for rounding
+LIFT = 1e-14
 
 
 def cholesky(A: NDArray[Real]) -> NDArray[Real]:
@@ -44,6 +46,25 @@ def cholesky(A: NDArray[Real]) -> NDArray[Real]:
         if e < n:
             A[e:, k:e] = solve_lower(A[k:e, k:e], A[e:, k:e].T).T
     return A
+
+
+def lifted_cholesky(A: Array, least: float, most: float) -> Array:
+    """The lower factor of a symmetric C-ordered matrix whose definiteness rounding may hide.
+
+    Its diagonal is raised by ``least`` times its mean, and a hundred times more as often as needed.
+    Raises LinAlgError where ``most`` is not enough: then it is not rounding that fails.
+    """
+    scale = float(np.diagonal(A).mean()) or 1.0
+    lift = least
+    while True:
+        try:
+            lifted = copy_symmetric(A)
+            np.einsum("ii->i", lifted)[:] += lift * scale
+            return cholesky(lifted)
+        except LinAlgError:
+            lift = max(100.0 * lift, LIFT)
+            if lift > most:
+                raise
 
 
 def copy_symmetric(A: Array) -> Array:
@@ -72,4 +93,11 @@ def solve_lower(factor: NDArray[Real], b: NDArray[Real]) -> NDArray[Real]:
     return x
 
 
-__all__ = ["LinAlgError", "cholesky", "cholesky_solve", "copy_symmetric", "solve_lower"]
+__all__ = [
+    "LinAlgError",
+    "cholesky",
+    "cholesky_solve",
+    "copy_symmetric",
+    "lifted_cholesky",
+    "solve_lower",
+]

@@ -10,8 +10,11 @@ from .result import Progress, SolverOptions, SolverResult, Status, relative_gap
 
 Array = NDArray[np.float64]
 
-#: exact checks in a row that may fail to lower the gap before a solve is given up
+#: checks in a row without progress, and exact checks in a row that fail to lower the gap,
+#: before a solve is given up
 PATIENCE = 30
+#: a gap has fallen where it is below this share of the lowest before
+FALL = 0.7
 #: checks in a row without progress after which rows in float32 are suspected: soon where the
 #: gap is small enough for their rounding, late where only a large C could make it matter
 STALE = 10
@@ -45,11 +48,15 @@ class Monitor:
         self.exact: Certificate | None = None
         #: the relative gap at the last check
         self.gap = np.inf
-        self._best_exact = np.inf
+        #: the point with the least gap among those looked at exactly
+        self._best_exact: tuple[Array, Certificate] | None = None
         self._failed = 0
-        self._rounded = problem.gram.rows.dtype == np.float32
-        self._best = np.inf
+        self._highest_dual = -np.inf
+        self._lowest_gap = np.inf
+        #: checks since the gap fell, and since anything was gained
         self._stale = 0
+        self._idle = 0
+        self._rounded = problem.gram.rows.dtype == np.float32
         #: how many rows a product with β may take: all, until β has been seen
         self._support = problem.n
 
@@ -81,27 +88,46 @@ class Monitor:
         if self.out_of_time():
             raise OutOfTime
 
-    def _stalled(self, gap: float) -> bool:
+    def _note_progress(self, beta: Array, fitted: Array, dual: float, gap: float) -> None:
+        """Count the checks without progress: a lower gap, or a dual higher than it rounds."""
+        fell = gap < FALL * self._lowest_gap
+        rose = dual - self._highest_dual > self.problem.dual_rounding(beta, fitted)
+        self._stale = 0 if fell else self._stale + 1
+        self._idle = 0 if fell or rose else self._idle + 1
+        self._lowest_gap = min(self._lowest_gap, gap)
+        self._highest_dual = max(self._highest_dual, dual)
+
+    def _suspicious(self, gap: float) -> bool:
         """Whether rounded rows may be what keeps the gap from falling."""
-        self._stale = self._stale + 1 if gap > 0.7 * self._best else 0
-        self._best = min(self._best, gap)
         if not self._rounded or self._stale < (STALE if gap <= ROUNDED_GAP else STALE_ABOVE):
             return False
         self._stale = 0
         return True
 
+    def certify(self, beta: Array, gradient: Array) -> Certificate:
+        """The certificate at β, which is kept if none is better; the gradient becomes exact."""
+        certificate = self.problem.certificate(beta)
+        np.subtract(certificate.fitted, self.problem.y, out=gradient)
+        self.exact = certificate
+        if self._best_exact is None or certificate.excess < self._best_exact[1].excess:
+            self._best_exact = beta.copy(), certificate
+        return certificate
+
     def should_stop(self, beta: Array, gradient: Array, n_iter: int, offset: float) -> bool:
         """Check the gap at β with this offset; ``gradient`` may be replaced by the exact one."""
         problem, options = self.problem, self.options
-        self._support = min(problem.n, 2 * np.count_nonzero(beta) + 1024)
+        self._support = min(problem.n, 2 * int(np.count_nonzero(beta)) + 1024)
+        self.exact = None
         fitted = gradient + problem.y
         primal = problem.stopping_primal(beta, fitted, offset)
         dual = problem.dual_value(beta, fitted)
-        close = relative_gap(primal, dual) <= options.tol
-        exact = close or self._stalled(relative_gap(primal, dual))
-        if exact:
-            certificate = problem.certificate(beta)
-            np.subtract(certificate.fitted, problem.y, out=gradient)
+        gap = relative_gap(primal, dual)
+        close = gap <= options.tol
+        self._note_progress(beta, fitted, dual, gap)
+        given_up = self._idle > PATIENCE
+        if close or given_up or self._suspicious(gap):
+            lowest = np.inf if self._best_exact is None else self._best_exact[1].excess
+            certificate = self.certify(beta, gradient)
             primal, dual = certificate.primal, certificate.dual
             if problem.clip is not None:
                 primal = problem.stopping_primal(beta, certificate.fitted, certificate.intercept)
@@ -112,19 +138,15 @@ class Monitor:
         if not np.isfinite(primal + dual):  # an unbounded dual: the kernel is not one
             self.status = Status.NUMERICAL_ERROR
             return True
-        if exact:
-            self.exact = certificate
+        if self.exact is not None:
             if self.gap <= options.tol:
                 self.status = Status.SOLVED
                 return True
             if close:
-                self._failed = self._failed + 1 if self.gap > 0.7 * self._best_exact else 0
-                self._best_exact = min(self._best_exact, self.gap)
-            if self._failed > PATIENCE:
+                self._failed = self._failed + 1 if self.exact.excess > FALL * lowest else 0
+            if given_up or self._failed > PATIENCE:
                 self.status = Status.NUMERICAL_ERROR
                 return True
-        else:
-            self.exact = None
         if options.callback is not None and options.callback(progress):
             self.status = Status.STOPPED_BY_CALLBACK
             return True
@@ -146,6 +168,8 @@ class Monitor:
             if not self._fits(beta):
                 beta = np.zeros_like(beta)
             certificate = self.problem.certificate(beta)
+        if certificate.gap > self.options.tol:
+            beta, certificate = self._best(beta, certificate)
         if certificate.gap <= self.options.tol:
             self.status = Status.SOLVED
         units = self.problem.units
@@ -164,11 +188,19 @@ class Monitor:
             trace=self.trace,
         )
 
+    def _best(self, beta: Array, certificate: Certificate) -> tuple[Array, Certificate]:
+        """The best point known where none is good enough; a constant may be it."""
+        nothing = np.zeros_like(beta)
+        points = [(beta, certificate), (nothing, self.problem.certificate(nothing))]
+        if self._best_exact is not None:
+            points.append(self._best_exact)
+        return min(points, key=lambda point: point[1].excess)
+
     def _fits(self, beta: Array) -> bool:
         """Whether the time limit leaves time for a product with β."""
         limit = self.options.time_limit
         if limit is None:
             return True
         overrun = max(OVERRUN_SHARE * limit, OVERRUN_SECONDS)
-        needed = self.problem.gram.product_seconds(np.count_nonzero(beta))
+        needed = self.problem.gram.product_seconds(int(np.count_nonzero(beta)))
         return self.seconds + needed <= limit + overrun

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .linalg import LinAlgError, cholesky, cholesky_solve
+from .linalg import LinAlgError, cholesky_solve, lifted_cholesky
 from .monitor import Monitor
 from .nystrom import Nystrom
 from .problem import Problem
@@ -30,6 +30,8 @@ Index = NDArray[np.int64]
 DIRECT = 1500
 DIRECT_ROUGH = 400
 ROUGH = 1e-5
+#: kernel values may be rounded by this share of the diagonal before a matrix is no kernel's
+INDEFINITE = 1e-6
 #: landmarks of the preconditioner of larger ones: a share of the samples, up to a number
 SHARE = 0.08
 RANK = 400
@@ -197,10 +199,10 @@ class _Systems:
         return step, rise
 
     def _factor(self, active: Index, ridge: Array) -> Array:
-        matrix = self.problem.gram.block(active, active).T  # symmetric, in Fortran's order
+        matrix = self.problem.gram.block(active, active)
         np.einsum("ii->i", matrix)[:] += ridge
         try:
-            return cholesky(matrix)
+            return lifted_cholesky(matrix, 0.0, INDEFINITE)
         except LinAlgError as error:
             raise ValueError(
                 "kernel must be positive semidefinite, got one whose matrix on these data is not"

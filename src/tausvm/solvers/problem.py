@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +25,7 @@ from .units import Units
 
 Array = NDArray[np.float64]
 
+EPS = float(np.finfo(np.float64).eps)
 #: objectives up to this share of the best constant's primal count as 0
 ROUNDING = 1e-14
 
@@ -41,6 +43,12 @@ class Certificate:
     @property
     def gap(self) -> float:
         return relative_gap(self.primal, self.dual)
+
+    @property
+    def excess(self) -> float:
+        """How far above the optimum the primal may be; ∞ where an objective is not finite."""
+        excess = self.primal - self.dual
+        return excess if math.isfinite(excess) else math.inf
 
 
 @dataclass
@@ -68,7 +76,7 @@ class Problem:
     terms: DualTerms
     offset: bool
     clip: float | None = None
-    units: Units = Units()
+    units: Units = field(default_factory=Units)
 
     @classmethod
     def posed(cls, gram: Gram, y: Array, terms: DualTerms, offset: bool, units: Units) -> Problem:
@@ -100,6 +108,11 @@ class Problem:
         gain = beta @ self.y - 0.5 * (beta @ fitted) - self.terms.value(beta).sum()
         return self._rounded(float(gain))
 
+    def dual_rounding(self, beta: Array, fitted: Array) -> float:
+        """What the sums of :meth:`dual_value` may round: less says nothing about progress."""
+        terms = np.abs(beta) @ np.abs(self.y) + 0.5 * np.abs(beta) @ np.abs(fitted)
+        return float(EPS * (terms + self.terms.value(beta).sum()))
+
     def _rounded(self, objective: float) -> float:
         """An objective, 0 where it is what rounding leaves of a perfect fit."""
         return 0.0 if abs(objective) <= self._negligible else objective
@@ -130,6 +143,12 @@ class Problem:
         if not self.offset:
             return 0.0
         return float(self.units.settled(best_offset(self.terms, self.y - fitted)))
+
+    def gap_from(self, beta: Array, gradient: Array) -> float:
+        """The relative gap at β by a gradient Kβ − y that a solver has in hand."""
+        fitted = gradient + self.y
+        primal = self.primal_value(beta, fitted, self.best_intercept(fitted))
+        return relative_gap(primal, self.dual_value(beta, fitted))
 
     def violation(self, beta: Array, fitted: Array) -> float:
         """The largest gain of the dual's one-sided derivatives, 0 at an optimum.

@@ -1,0 +1,91 @@
+"""Problems that are hard on arithmetic: nearly singular matrices, huge costs, raw columns."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tausvm.kernels import KernelGram, Points, make_kernel
+from tausvm.losses import EpsilonInsensitive, Loss, Pinball, SquaredPinball
+from tausvm.solvers import Problem, SolverOptions, Status, solve
+from tausvm.solvers.linalg import LinAlgError, lifted_cholesky
+
+
+def smooth_problem(n: int, C: float, loss: Loss, dtype: type = np.float32) -> Problem:
+    """Targets without noise on a wide kernel: the matrix is singular to rounding."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 2))
+    y = np.sin(3 * X[:, 0]) + X[:, 1]
+    gram = KernelGram(make_kernel("rbf", 1.0), Points(X), dtype=dtype)
+    return Problem(gram, y, loss.dual_terms(y, np.full(n, C)), True)
+
+
+@pytest.mark.parametrize("n", [290, 310, 500])
+@pytest.mark.parametrize("C", [1e2, 1e3, 1e4])
+def test_noise_free_targets_are_solved_by_few_blocks(n: int, C: float) -> None:
+    """Where coordinates crawl, direct solves from the exact gradient end it."""
+    result = solve(smooth_problem(n, C, Pinball(0.5)), "auto", SolverOptions(tol=1e-4))
+    assert result.status is Status.SOLVED
+    assert result.n_iter < n
+
+
+@pytest.mark.parametrize("solver", ["auto", "block", "interior_point"])
+def test_costs_beyond_rounding_end_with_the_best_point(solver: str) -> None:
+    """Nobody reaches the tolerance here; what is returned is told truly, and is not a bad one."""
+    problem = smooth_problem(200, 1e7, Pinball(0.5))
+    result = solve(problem, solver, SolverOptions(tol=1e-9))
+    assert result.status is Status.NUMERICAL_ERROR
+    certificate = problem.certificate(result.beta)
+    assert result.dual_gap == certificate.gap
+    assert result.dual_gap < 0.1
+
+
+@pytest.mark.parametrize("loss", [EpsilonInsensitive(0.1), Pinball(0.3), SquaredPinball(0.3)])
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e8])
+def test_raw_columns_end(loss: Loss, C: float) -> None:
+    """A linear kernel of columns over twenty decades: an answer or its true gap, and an end."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(18, 6)) * [1e11, 1e-3, 1e5, 1, 1e-9, 1e8]
+    y = rng.normal(size=18)
+    gram = KernelGram(make_kernel("linear", 1.0), Points(X), dtype=np.float64)
+    problem = Problem(gram, y, loss.dual_terms(y, np.full(18, C)), True)
+    result = solve(problem, "auto", SolverOptions(tol=1e-4))
+    assert result.dual_gap == problem.certificate(result.beta).gap
+    # never worse than the best constant
+    nothing = problem.certificate(np.zeros(18))
+    assert result.primal_objective - result.dual_objective <= nothing.primal - nothing.dual
+
+
+def test_the_clock_includes_the_certificate() -> None:
+    """Time is kept for a product; the solve ends before the limit and not after it."""
+    problem = smooth_problem(400, 1e4, EpsilonInsensitive(0.01))
+    ticks = itertools.count()
+    options = SolverOptions(tol=1e-12, time_limit=50.0, clock=lambda: float(next(ticks)))
+    result = solve(problem, "smo", options)
+    assert result.status is Status.TIME_LIMIT
+    assert next(ticks) <= 60
+    assert result.dual_gap == problem.certificate(result.beta).gap
+
+
+def test_without_time_for_a_product_the_best_constant_is_certified() -> None:
+    problem = smooth_problem(300, 10.0, EpsilonInsensitive(0.1))
+    problem.gram.product_seconds = lambda count: 1e3 * (count > 0)  # type: ignore[method-assign]
+    result = solve(problem, "block", SolverOptions(time_limit=5.0))
+    assert result.status is Status.TIME_LIMIT
+    assert not result.beta.any()
+    assert result.dual_gap == 1.0
+    assert result.primal_objective == pytest.approx(
+        problem.certificate(np.zeros(problem.n)).primal, rel=1e-12
+    )
+
+
+def test_lifted_cholesky() -> None:
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(20, 5))
+    singular = half @ half.T
+    factor = np.tril(lifted_cholesky(singular, 0.0, 1e-6))
+    np.testing.assert_allclose(factor @ factor.T, singular, atol=1e-10)
+    with pytest.raises(LinAlgError):
+        lifted_cholesky(singular - np.eye(20), 0.0, 1e-6)
