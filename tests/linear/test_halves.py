@@ -153,7 +153,7 @@ def test_sweeps_broken_off_change_nothing(loss: str, always: pytest.MonkeyPatch)
 
 def test_a_busy_machine_is_left_to_one_thread(always: pytest.MonkeyPatch) -> None:
     X, _ = long_rows()
-    always.setattr(halves, "cpu_count", lambda: 2)
+    always.setattr(halves, "thread_count", lambda: 2)
     chosen = Halves(Rows(X))
     assert chosen._threads() == 1  # to know its pace
     chosen.pace = {1: 2.0}
@@ -170,7 +170,7 @@ def test_a_busy_machine_is_left_to_one_thread(always: pytest.MonkeyPatch) -> Non
     assert chosen._threads() == 1
     chosen.count = 20  # not that many of them
     assert chosen._threads() == 2
-    always.setattr(halves, "cpu_count", lambda: 1)
+    always.setattr(halves, "thread_count", lambda: 1)
     assert chosen._threads() == 1
 
 

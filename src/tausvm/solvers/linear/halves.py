@@ -24,7 +24,8 @@ from ..._core.sweeps import (
     sparse_sweep,
     table_size,
 )
-from .rows import Rows, cpu_count
+from ...threads import thread_count
+from .rows import Rows
 
 #: entries a row has on average where two threads gain more than they lose by waiting
 LONG_ROW = 500
@@ -96,7 +97,7 @@ class Halves:
     def _threads(self) -> int:
         """Two, unless one is quicker or has to go on where two have been held up."""
         busy = self.broken_off > PATIENCE + BROKEN_OFF * self.count
-        if cpu_count() < 2 or busy or self.resting or 1 not in self.pace:
+        if thread_count() < 2 or busy or self.resting or 1 not in self.pace:
             return 1
         return 2 if self.pace.get(2, 0.0) < self.pace[1] else 1
 

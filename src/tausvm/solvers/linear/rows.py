@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any
 
-import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..._core import linear as core
+from ...threads import thread_count
 from .dual_systems import InnerProducts
 
 Array = NDArray[np.float64]
@@ -35,12 +34,6 @@ SPARSE_BLOCK = 1_000_000
 
 
 ALL = np.empty(0, dtype=np.int64)
-
-
-@cache
-def cpu_count() -> int:
-    """The processors this process may use; looking them up takes a tenth of a millisecond."""
-    return int(joblib.cpu_count())
 
 
 class Rows:
@@ -151,7 +144,7 @@ class Rows:
             return total
 
         halves = [range(k * step, len(index), 2 * step) for k in range(2)]
-        if len(starts) < 2 or cpu_count() < 2:
+        if len(starts) < 2 or thread_count() < 2:
             return part(halves[0]) + part(halves[1])
         with ThreadPoolExecutor(2) as pool:
             first, second = pool.map(part, halves)
@@ -185,7 +178,7 @@ class Rows:
             for begin in range(edges[k], edges[k + 1], step):
                 work(begin, min(begin + step, edges[k + 1]), k)
 
-        workers = min(parts, cpu_count()) if parts > 1 else 1
+        workers = min(parts, thread_count()) if parts > 1 else 1
         if workers == 1:
             for k in range(parts):
                 part(k)

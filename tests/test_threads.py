@@ -1,0 +1,135 @@
+"""The policy for threads: BLAS is as before after any fits, and OMP_NUM_THREADS is honoured."""
+
+import os
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from tausvm import SVR, LinearSVR, LinearSVRCV, TauPathSVR
+from tausvm.solvers.linear import Rows
+from tausvm.solvers.linear import rows as linear_rows
+from tausvm.threads import _libraries, _set_threads, one_blas_thread, thread_count
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+Y = X[:, 0] + np.sin(2 * X[:, 1])
+
+
+def blas_threads() -> list[int]:
+    return [
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    ]
+
+
+@pytest.fixture
+def several():
+    """BLAS on three threads, however many the machine or the environment gives it."""
+    libraries = [*_libraries().pooled, *_libraries().by_thread]
+    before = _set_threads(libraries, 3)
+    yield blas_threads()
+    _set_threads(libraries, *before)
+
+
+def test_contexts_that_overlap_in_threads(several):
+    """The first to come leaves first, which is where setting back what one found goes wrong."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def second():
+        with one_blas_thread():
+            entered.set()
+            leave.wait(10)
+            inside.append(blas_threads())
+
+    inside = []
+    other = threading.Thread(target=second)
+    with one_blas_thread():
+        other.start()
+        entered.wait(10)
+    leave.set()
+    other.join()
+    assert set(inside[0]) == {1}  # the second was still inside
+    assert blas_threads() == several
+
+
+def test_contexts_inside_each_other_and_exceptions(several):
+    with one_blas_thread(), one_blas_thread():
+        pass
+    assert blas_threads() == several
+    with pytest.raises(KeyError), one_blas_thread(), one_blas_thread():
+        raise KeyError
+    assert blas_threads() == several
+
+
+def test_limits_that_the_user_changes_meanwhile(several):
+    with one_blas_thread():
+        threadpool_limits(2, user_api="blas")
+    assert blas_threads() == several
+
+
+def test_fits_in_many_threads(several):
+    """Among them such that fail."""
+
+    def fit(k):
+        try:
+            (SVR, TauPathSVR, LinearSVR, LinearSVRCV)[k % 4]().fit(X, Y if k % 5 else Y[:7])
+        except ValueError:
+            return 1
+        return 0
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(fit, range(40))) == 8
+    assert blas_threads() == several
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_child_started_during_a_fit_can_fit():
+    with one_blas_thread():
+        backend = joblib.parallel_config(backend="multiprocessing")
+        with backend:
+            done = joblib.Parallel(2)(joblib.delayed(_gap)() for _ in range(2))
+    assert max(done) <= 1e-4
+
+
+def _gap():
+    return SVR().fit(X, Y).dual_gap_
+
+
+@pytest.mark.parametrize(("value", "most"), [("1", 1), ("1,2", 1), ("", None), ("x", None)])
+def test_omp_num_threads(value, most, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+    assert thread_count() == (most or joblib.cpu_count())
+
+
+@pytest.mark.parametrize("backend", ["threading", "multiprocessing"])
+def test_one_thread_in_workers(backend, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    counts = joblib.Parallel(2, backend=backend)(joblib.delayed(thread_count)() for _ in range(4))
+    assert counts == [1, 1, 1, 1]
+
+
+def test_one_thread_in_dask(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    worker = type(sys)("distributed.worker")
+    worker.thread_state = threading.local()
+    monkeypatch.setitem(sys.modules, "distributed.worker", worker)
+    assert thread_count() == joblib.cpu_count()
+    worker.thread_state.execution_state = {"worker": object()}
+    assert thread_count() == 1
+
+
+def test_products_of_a_linear_machine_start_no_thread(monkeypatch):
+    def refuse(*args):
+        raise AssertionError("a thread was started")
+
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setattr(linear_rows, "ThreadPoolExecutor", refuse)
+    monkeypatch.setattr(linear_rows, "SHARED", 1)
+    for matrix in (X, sp.csr_matrix(X)):
+        rows = Rows(matrix)
+        np.testing.assert_allclose(rows.dot(np.ones(3)), X.sum(axis=1))
+        np.testing.assert_allclose(rows.outer(np.ones(40)), X.T @ X)
