@@ -216,3 +216,22 @@ def test_diagonal_of_a_single_read_only_point_is_writable() -> None:
     matrix = np.ones((1, 1))
     matrix.flags.writeable = False
     assert PrecomputedGram(matrix).diagonal.flags.writeable
+
+
+@pytest.mark.parametrize("size", [1e-25, 1e25])
+def test_values_out_of_single_precision_are_held_in_double(size: float) -> None:
+    gram = KernelGram(make_kernel("linear", 1.0), Points(size * X), dtype=np.float32)
+    gram.require(np.arange(N))
+    np.testing.assert_allclose(gram.rows[gram.slots] / size**2, X @ X.T, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("gamma", [1e14, 1e80, 1e300])
+def test_widths_that_single_precision_does_not_resolve(kernel: str, gamma: float) -> None:
+    """Rows of float32 would make points one that are far apart for the kernel."""
+    near = np.repeat(X[:30], 2, axis=0) + np.array([0.0, 1e-9] * 30)[:, None]
+    gram = KernelGram(make_kernel(kernel, gamma), Points(near), dtype=np.float32)
+    gram.require(np.arange(N))
+    distance = np.abs(near[:, None] - near)
+    distance = (distance**2 if kernel == "rbf" else distance).sum(axis=2)
+    np.testing.assert_allclose(gram.rows[gram.slots], np.exp(-gamma * distance), atol=1e-6)

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.metrics import pairwise
 
 from tausvm.kernels import KERNELS, Points, make_kernel
+from tausvm.kernels.scalar import Linear
 
 GAMMA, DEGREE, COEF0 = 0.07, 3, 0.5
 NAMES = [name for name in KERNELS if name != "precomputed"]
@@ -133,6 +134,119 @@ def test_callable_of_a_wrong_shape() -> None:
     a = Points(np.zeros((4, 2)))
     with pytest.raises(ValueError, match=r"kernel: the callable returned shape \(4, 1\)"):
         kernel.between(a, a)
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (lambda a, b: np.full((len(a), len(b)), 1j), "values of type complex128, expected real"),
+        (lambda a, b: np.full((len(a), len(b)), "x"), "values of type <U1, expected real numbers"),
+        (
+            lambda a, b: np.where(np.eye(len(a)), 1.0, np.nan),
+            "kernel values must be finite, got nan",
+        ),
+        (lambda a, b: np.where(np.eye(len(a)), 1.0, -np.inf), "must be finite, got -inf"),
+    ],
+)
+def test_callable_of_wrong_values(returned, message) -> None:
+    a = Points(np.zeros((4, 2)))
+    with pytest.raises(ValueError, match=message):
+        make_kernel(returned, 0.0).between(a, a)
+
+
+def test_callable_out_of_single_precision() -> None:
+    kernel = make_kernel(lambda a, b: np.full((len(a), len(b)), 1e60), 0.0)
+    a = Points(np.zeros((4, 2)))
+    assert (kernel.between(a, a) == 1e60).all()
+    with pytest.raises(ValueError, match=r"kernel values must be finite, got 1e\+60 .* as float32"):
+        kernel.between(a, a, np.float32)
+
+
+@pytest.mark.parametrize("degree", range(12))
+def test_every_degree(degree: int) -> None:
+    A, B = data(3)
+    values = make_kernel("poly", GAMMA, degree, COEF0).between(Points(A), Points(B))
+    np.testing.assert_allclose(values, (GAMMA * (A @ B.T) + COEF0) ** degree, rtol=1e-12)
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr_matrix"])
+@pytest.mark.parametrize(
+    ("name", "gamma", "size"),
+    [("linear", 1.0, 1e160), ("poly", 1.0, 1e60), ("poly", 1e300, 1e10), ("sigmoid", 1.0, 1e200)],
+)
+def test_overflow_is_named(name: str, gamma: float, size: float, storage: str) -> None:
+    A, _ = data(5)
+    a, ordinary = points(size * A, storage), points(A, storage)
+    kernel = make_kernel(name, gamma, DEGREE, COEF0)
+    message = rf"kernel values must be finite, got an overflow .* in kernel='{name}'.* scale X"
+    with pytest.raises(ValueError, match=message):
+        kernel.between(a, a)
+    with pytest.raises(ValueError, match=message):
+        kernel.product(a, ordinary if gamma > 1 else a, np.ones(len(a)))
+    if name != "sigmoid":
+        with pytest.raises(ValueError, match=message):
+            kernel.diagonal(a)
+
+
+def test_values_that_do_not_overflow_though_norms_do() -> None:
+    a, b = Points(np.array([[1e200, 0.0]])), Points(np.array([[1e-190, 1e-180]]))
+    np.testing.assert_allclose(Linear().between(a, b), [[1e10]])
+
+
+def test_out_of_single_precision() -> None:
+    A, B = data(3)
+    a, b = Points(1e25 * A), Points(1e25 * B)
+    assert np.isfinite(Linear().between(a, b)).all()
+    with pytest.raises(ValueError, match="an overflow of float32 in kernel='linear'"):
+        Linear().between(a, b, np.float32)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+@pytest.mark.parametrize("exponent", [-140, -60, -20, 20, 60, 140])
+def test_distances_in_any_unit(name: str, exponent: int, dtype: type) -> None:
+    """A unit of the points that is a power of two changes no bit, in range or out of it."""
+    A, B = data(3)
+    unit = 2.0 ** (3 * exponent)
+    power = 2 if name == "rbf" else 1
+    values = make_kernel(name, GAMMA).between(Points(A), Points(B), dtype)
+    scaled = make_kernel(name, GAMMA / unit**power)
+    np.testing.assert_array_equal(scaled.between(Points(unit * A), Points(unit * B), dtype), values)
+    beta = np.ones(len(A))
+    product = make_kernel(name, GAMMA).product(Points(A), Points(B), beta)
+    moved = scaled.product(Points(unit * A), Points(unit * B), beta)
+    np.testing.assert_array_equal(moved, product)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+@pytest.mark.parametrize("gamma", [5e-324, 1e-300, 1e-8, 1.0, 1e8, 1e300])
+def test_rows_far_away(name: str, gamma: float, dtype: type) -> None:
+    A, _ = data(3)
+    A[2:5] = np.array([1.0, 2.0, 3.0])[:, None] * 1e200
+    values = make_kernel(name, gamma).between(Points(A), Points(A), dtype)
+    assert np.isfinite(values).all()
+    np.testing.assert_array_equal(np.diagonal(values), 1.0)
+    if gamma >= 1e-8:
+        np.testing.assert_array_equal(values[2:5], np.eye(len(A))[2:5])
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr_matrix"])
+def test_a_row_far_away_by_products(storage: str) -> None:
+    A, _ = data(40)
+    A[2] = 1e200
+    with pytest.raises(ValueError, match=r"kernel values must be finite, got an overflow .*'rbf'"):
+        make_kernel("rbf", 1.0).between(points(A, storage), points(A, storage))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_wide_indices(name: str) -> None:
+    A, B = data(5)
+    wide = [sp.csr_matrix(X) for X in (A, B)]
+    for X in wide:
+        X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    values = make_kernel(name, GAMMA, DEGREE, COEF0).between(*map(Points, wide))
+    np.testing.assert_allclose(values, expected(name, A, B), rtol=1e-10)
 
 
 def test_unknown_kernel() -> None:

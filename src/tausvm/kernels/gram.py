@@ -124,8 +124,8 @@ class KernelGram(Gram):
     cache_size : float
         Megabytes for rows. Memory is touched only as rows are computed.
     dtype : float32 or float64
-        How rows are stored. Certificates and direct solves use float64 values from the
-        data either way.
+        How rows are stored, float64 where float32 would not tell them apart. Certificates
+        and direct solves use float64 values from the data either way.
     """
 
     def __init__(
@@ -138,7 +138,9 @@ class KernelGram(Gram):
         self.kernel = kernel
         self.points = points
         n = len(points)
-        self.diagonal = kernel.diagonal(points).astype(dtype).astype(np.float64)
+        diagonal = kernel.diagonal(points)
+        dtype = dtype if kernel.fits_single(points, diagonal) else np.float64
+        self.diagonal = diagonal.astype(dtype).astype(np.float64)
         fits = int(cache_size * 2**20 / (n * np.dtype(dtype).itemsize))
         capacity = min(n, max(fits, FEWEST_ROWS))
         self.rows = np.empty((capacity, n), dtype=dtype)

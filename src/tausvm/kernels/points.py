@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
+
+FloatArray = NDArray[np.float64] | NDArray[np.float32]
 
 
 class Points:
@@ -17,6 +21,9 @@ class Points:
     ----------
     X : float64 array or CSR matrix of shape (n, d)
     """
+
+    #: by unit and precision; replaced, never changed
+    _features: Mapping[tuple[float, np.dtype[Any]], FloatArray] = MappingProxyType({})
 
     def __init__(self, X: NDArray[np.float64] | sp.csr_matrix) -> None:
         self.X = X
@@ -35,22 +42,56 @@ class Points:
 
     @cached_property
     def squared_norms(self) -> NDArray[np.float64]:
-        if self.sparse:
-            return np.asarray(sp.csr_matrix(self.X).power(2).sum(axis=1)).ravel()
-        return np.einsum("ij,ij->i", self.X, self.X)
+        """‖x‖², infinite where that overflows."""
+        with np.errstate(over="ignore"):
+            if self.sparse:
+                return np.asarray(sp.csr_matrix(self.X).power(2).sum(axis=1)).ravel()
+            return np.einsum("ij,ij->i", self.X, self.X)
 
     @cached_property
-    def features64(self) -> NDArray[np.float64]:
-        """(d, n): one contiguous row a feature."""
-        return np.ascontiguousarray(self.X.T)
+    def longest(self) -> float:
+        """The largest norm of a point, without overflow."""
+        largest = float(self.squared_norms.max(initial=0.0))
+        if np.isfinite(largest):
+            return float(np.sqrt(largest))
+        return self.size * float(np.sqrt(Points(self.X / self.size).squared_norms.max()))
 
     @cached_property
-    def features32(self) -> NDArray[np.float32]:
-        return np.ascontiguousarray(self.X.T, dtype=np.float32)
+    def size(self) -> float:
+        """The largest coordinate, without its sign."""
+        entries: Any = self.X.data if self.sparse else self.X
+        return float(max(entries.max(initial=0.0), -entries.min(initial=0.0)))
+
+    def rows(self, unit: float, dtype: DTypeLike) -> FloatArray:
+        """(n, d) in multiples of ``unit``."""
+        return np.ascontiguousarray(self.X / unit, dtype=dtype)
+
+    def features(self, unit: float, dtype: DTypeLike) -> FloatArray:
+        """(d, n), one contiguous row a feature, in multiples of ``unit``; kept."""
+        key = unit, np.dtype(dtype)
+        features = self._features.get(key)
+        if features is None:
+            features = np.empty(self.X.shape[::-1], dtype=dtype)
+            for feature, column in zip(features, self.X.T, strict=True):
+                np.divide(column, unit, out=feature, casting="same_kind")
+            # of one unit only, in either precision
+            others = {k: v for k, v in self._features.items() if k[0] == unit}
+            self._features = {key: features, **others}
+        return features
+
+    @cached_property
+    def narrow(self) -> sp.csr_matrix:
+        """CSR with 32-bit indices, which is all that some code takes."""
+        X = sp.csr_matrix(self.X)
+        if X.indices.dtype == X.indptr.dtype == np.int32:
+            return X
+        parts = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        return sp.csr_matrix(parts, shape=X.shape)
 
     def products(self, other: Points) -> NDArray[np.float64]:
         """Inner products, (len(self), len(other))."""
-        product = self.X @ other.X.T
+        with np.errstate(over="ignore", invalid="ignore"):  # whoever asks looks at the values
+            product = self.X @ other.X.T
         return np.ascontiguousarray(dense(product), dtype=np.float64)
 
 

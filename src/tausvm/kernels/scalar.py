@@ -6,17 +6,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 from sklearn.metrics.pairwise import manhattan_distances
 
 from .._core.gram import distance_kernel, distance_product, rbf_from_products
-from .points import Points, dense
-
-FloatArray = NDArray[np.float64] | NDArray[np.float32]
+from .points import FloatArray, Points, dense
 
 #: up to this many features, distances by differences beat a matrix product
 FEW_FEATURES = 24
+#: the largest k(x, x) is between these for values held in float32: far from where it runs out
+SINGLE_RANGE = 1e-25, 1e37
+#: coordinates up to so many widths of a kernel have distances in float32 that are right to a
+#: hundredth of its width
+RESOLVED = 2.0**17
+#: coordinates up to so many units have squared distances within range
+UNITS = {np.dtype(np.float32): 2.0**60, np.dtype(np.float64): 2.0**490}
 
 
 class Kernel(ABC):
@@ -34,6 +38,11 @@ class Kernel(ABC):
     def diagonal(self, a: Points) -> NDArray[np.float64]:
         """k(aᵢ, aᵢ)."""
 
+    def fits_single(self, points: Points, diagonal: NDArray[np.float64]) -> bool:
+        """Whether float32 can hold the values between these points, which have these k(x, x)."""
+        largest = float(diagonal.max(initial=0.0))
+        return largest == 0.0 or SINGLE_RANGE[0] < largest < SINGLE_RANGE[1]
+
     def fill(self, a: Points, b: Points, out: FloatArray, places: NDArray[np.int64]) -> None:
         """out[places] = k(aᵢ, bⱼ)."""
         out[places] = self.between(a, b, out.dtype)
@@ -43,17 +52,60 @@ class Kernel(ABC):
         return beta @ self.between(a, b)
 
 
-class Linear(Kernel):
-    """k(x, x') = ⟨x, x'⟩."""
+class _OfProducts(Kernel):
+    """A function of ⟨x, x'⟩."""
+
+    @abstractmethod
+    def _of(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The values for inner products."""
+
+    @abstractmethod
+    def _largest(self, product: float) -> float:
+        """The largest size of a value where no product is larger; infinite if it overflows."""
 
     def between(self, a: Points, b: Points, dtype: DTypeLike = np.float64) -> FloatArray:
-        return a.products(b).astype(dtype, copy=False)
+        return self._checked(a.products(b), a, b, dtype)
 
     def diagonal(self, a: Points) -> NDArray[np.float64]:
-        return a.squared_norms.copy()
+        return self._checked(a.squared_norms, a, a, np.float64).astype(np.float64)
+
+    def _checked(
+        self, products: NDArray[np.float64], a: Points, b: Points, dtype: DTypeLike
+    ) -> FloatArray:
+        """The values in a precision; a ValueError where they are not finite in it."""
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            values: FloatArray = self._of(products).astype(dtype, copy=False)
+            safe = self._largest(a.longest * b.longest) < np.finfo(dtype).max
+        if not safe and not np.isfinite(values).all():
+            raise _overflow(self, max(a.longest, b.longest), dtype)
+        return values
 
 
-class Polynomial(Kernel):
+def _overflow(kernel: Kernel, longest: float, dtype: DTypeLike) -> ValueError:
+    """The error for values that are out of range."""
+    return ValueError(
+        f"kernel values must be finite, got an overflow of {np.dtype(dtype)} in {kernel!r} for "
+        f"rows of X with norms up to {longest:.3g}; scale X, for instance by StandardScaler"
+    )
+
+
+class Linear(_OfProducts):
+    """k(x, x') = ⟨x, x'⟩."""
+
+    def __repr__(self) -> str:
+        return "kernel='linear'"
+
+    def _of(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
+        return products
+
+    def _largest(self, product: float) -> float:
+        return product
+
+    def diagonal(self, a: Points) -> NDArray[np.float64]:
+        return super().diagonal(a).copy()
+
+
+class Polynomial(_OfProducts):
     """k(x, x') = (γ⟨x, x'⟩ + coef0)^degree."""
 
     def __init__(self, gamma: float, degree: int, coef0: float) -> None:
@@ -61,35 +113,78 @@ class Polynomial(Kernel):
         self.degree = degree
         self.coef0 = coef0
 
-    def between(self, a: Points, b: Points, dtype: DTypeLike = np.float64) -> FloatArray:
-        values = (self.gamma * a.products(b) + self.coef0) ** self.degree
-        return values.astype(dtype, copy=False)
+    def __repr__(self) -> str:
+        return (
+            f"kernel='poly' (gamma={self.gamma:.3g}, degree={self.degree}, coef0={self.coef0:.3g})"
+        )
 
-    def diagonal(self, a: Points) -> NDArray[np.float64]:
-        return (self.gamma * a.squared_norms + self.coef0) ** self.degree
+    def _of(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
+        return _power(self.gamma * products + self.coef0, self.degree)
+
+    def _largest(self, product: float) -> float:
+        return float(np.float64(self.gamma * product + abs(self.coef0)) ** self.degree)
 
 
-class Sigmoid(Kernel):
+def _power(base: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
+    """base^degree by squaring, which takes a twentieth of NumPy's time from the third degree on."""
+    if degree < 2:
+        return base if degree else np.ones_like(base)
+    half = _power(base, degree // 2)
+    square = half * half
+    return square * base if degree % 2 else square
+
+
+class Sigmoid(_OfProducts):
     """k(x, x') = tanh(γ⟨x, x'⟩ + coef0); not positive semidefinite for every γ and coef0."""
 
     def __init__(self, gamma: float, coef0: float) -> None:
         self.gamma = gamma
         self.coef0 = coef0
 
-    def between(self, a: Points, b: Points, dtype: DTypeLike = np.float64) -> FloatArray:
-        return np.tanh(self.gamma * a.products(b) + self.coef0).astype(dtype, copy=False)
+    def __repr__(self) -> str:
+        return f"kernel='sigmoid' (gamma={self.gamma:.3g}, coef0={self.coef0:.3g})"
 
-    def diagonal(self, a: Points) -> NDArray[np.float64]:
-        return np.tanh(self.gamma * a.squared_norms + self.coef0)
+    def _of(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.tanh(self.gamma * products + self.coef0)
+
+    def _largest(self, product: float) -> float:
+        return self.gamma * product  # tanh itself is at most 1
 
 
 class _Distance(Kernel):
-    """exp(−γ·d(x, x')): in one fused pass over differences, exact near zero distance."""
+    """exp(−γ·d(x, x')): in one fused pass over differences, exact near zero distance.
+
+    Points are measured in widths of the kernel, to a power of two. That rounds nothing, and
+    neither float32 nor squares run out of range where kernel values do not.
+    """
 
     squared: bool
 
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma
+
+    @property
+    def _width(self) -> float:
+        """The distance at which the kernel falls off, to a power of two."""
+        exponent = np.log2(self.gamma) / (2.0 if self.squared else 1.0)
+        return float(2.0 ** np.clip(-np.round(exponent), -1000.0, 1000.0))
+
+    def _unit(self, a: Points, b: Points, dtype: DTypeLike) -> tuple[float, float]:
+        """What points are measured in, and γ for that: the width, unless that is much too small
+        for them."""
+        most = UNITS[np.dtype(dtype)]
+        size = max(a.size, b.size)
+        unit = self._width
+        if size / most > unit:
+            unit = float(2.0 ** np.ceil(np.log2(size / most)))
+        gamma = self.gamma * unit
+        return unit, min(gamma * unit if self.squared else gamma, most * most)
+
+    def fits_single(self, points: Points, diagonal: NDArray[np.float64]) -> bool:
+        return not self._fused(points, points) or points.size <= RESOLVED * self._width
+
+    def __repr__(self) -> str:
+        return f"kernel={type(self).__name__.lower()!r} (gamma={self.gamma:.3g})"
 
     @abstractmethod
     def _fused(self, a: Points, b: Points) -> bool:
@@ -110,20 +205,19 @@ class _Distance(Kernel):
         _check_width(a, b)
         if not self._fused(a, b):
             self._fill_unfused(a, b, out, places)
-        elif out.dtype == np.float32:
-            rows = np.ascontiguousarray(a.X, dtype=np.float32)
-            distance_kernel(b.features32, rows, self.gamma, self.squared, out, places)
         else:
-            rows = np.ascontiguousarray(a.X)
-            distance_kernel(b.features64, rows, self.gamma, self.squared, out, places)
+            unit, gamma = self._unit(a, b, out.dtype)
+            rows, features = a.rows(unit, out.dtype), b.features(unit, out.dtype)
+            distance_kernel(features, rows, gamma, self.squared, out, places)
 
     def product(self, a: Points, b: Points, beta: NDArray[np.float64]) -> NDArray[np.float64]:
         _check_width(a, b)
         if not self._fused(a, b):
             return super().product(a, b, beta)
         out = np.zeros(len(b))
-        rows = np.ascontiguousarray(a.X)
-        distance_product(b.features64, rows, self.gamma, self.squared, beta, out)
+        unit, gamma = self._unit(a, b, np.float64)
+        rows, features = a.rows(unit, np.float64), b.features(unit, np.float64)
+        distance_product(features, rows, gamma, self.squared, beta, out)
         return out
 
     def diagonal(self, a: Points) -> NDArray[np.float64]:
@@ -147,6 +241,8 @@ class RBF(_Distance):
     def _fill_unfused(
         self, a: Points, b: Points, out: FloatArray, places: NDArray[np.int64]
     ) -> None:
+        if not np.isfinite(a.squared_norms.sum() + b.squared_norms.sum()):
+            raise _overflow(self, max(a.longest, b.longest), np.float64)
         products = a.products(b)
         rbf_from_products(products, a.squared_norms, b.squared_norms, self.gamma, out, places)
 
@@ -162,7 +258,7 @@ class Laplacian(_Distance):
     def _fill_unfused(
         self, a: Points, b: Points, out: FloatArray, places: NDArray[np.int64]
     ) -> None:
-        distances = manhattan_distances(sp.csr_matrix(a.X), sp.csr_matrix(b.X))
+        distances = manhattan_distances(a.narrow, b.narrow)
         out[places] = np.exp(-self.gamma * distances)
 
 
@@ -179,7 +275,19 @@ class FromCallable(Kernel):
                 f"kernel: the callable returned shape {values.shape} for {len(a)} and {len(b)} "
                 f"points, expected ({len(a)}, {len(b)})"
             )
-        return np.ascontiguousarray(values, dtype=dtype)
+        if values.dtype.kind not in "fiub":
+            raise ValueError(
+                f"kernel: the callable returned values of type {values.dtype}, expected real "
+                "numbers"
+            )
+        with np.errstate(over="ignore"):
+            out: FloatArray = np.ascontiguousarray(values, dtype=dtype)
+        if not np.isfinite(out).all():
+            wrong = values[tuple(np.argwhere(~np.isfinite(out))[0])]
+            raise ValueError(
+                f"kernel values must be finite, got {wrong} from the callable as {out.dtype}"
+            )
+        return out
 
     def diagonal(self, a: Points) -> NDArray[np.float64]:
         step = 64
