@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import tausvm
 import tausvm.estimators.machine as machine
 from tausvm import SVR, ExpectileSVR, QuantileSVR, TauSVC
 
-from .data import ESTIMATORS, REGRESSORS, targets, wave
+from .data import ESTIMATORS, REGRESSORS, output, targets, wave
 
 X, Y = wave(20)
 
@@ -110,6 +111,11 @@ BAD_WEIGHTS = [
     (np.r_[np.nan, np.ones(19)], "sample_weight contains NaN"),
     (np.r_[np.inf, np.ones(19)], "sample_weight contains infinity"),
     (np.r_[1.0, np.zeros(19)], "sample_weight must be positive for 2 samples.*got 1 sample of 20"),
+    (np.full(20, 1e300), "sample_weight must be 0 or between 1e-100 and 1e.100, got 1e.300"),
+    (np.full(20, 5e-324), "sample_weight must be 0 or between 1e-100 and 1e.100, got 5e-324"),
+    (np.r_[1e-300, np.ones(19)], "sample_weight must be 0 or between .*, got 1e-300"),
+    (np.r_[1e-16, np.ones(19)], "sample_weight must be 0 or at least 1e-15 of the largest"),
+    (np.geomspace(1e-50, 1e50, 20), "at least 1e-15 .* got 1e-50 beside 1e.50; set .* to 0"),
 ]
 
 
@@ -217,6 +223,177 @@ def test_prediction(estimator):
         model.predict(with_entry(np.nan))
 
 
+#: every public estimator that is fitted to rows, with what makes it quick
+PUBLIC = {
+    "SVR": {},
+    "QuantileSVR": {},
+    "ExpectileSVR": {},
+    "TauSVC": {},
+    "TauPathSVC": {},
+    "TauPathSVR": {},
+    "JointQuantileSVR": {},
+    "JointExpectileSVR": {},
+    "JointSVR": {},
+    "LinearSVR": {},
+    "LinearQuantileSVR": {},
+    "LinearExpectileSVR": {},
+    "SVRCV": {"Cs": [1.0], "gammas": [1.0]},
+    "QuantileSVRCV": {"Cs": [1.0], "gammas": [1.0]},
+    "ExpectileSVRCV": {"Cs": [1.0], "gammas": [1.0]},
+    "LinearSVRCV": {"Cs": [1.0]},
+}
+every_estimator = pytest.mark.parametrize("name", PUBLIC)
+
+
+def public(name, **parameters):
+    return getattr(tausvm, name)(**{**PUBLIC[name], **parameters})
+
+
+def labels_or_targets(name):
+    return Y > 0 if name.endswith("SVC") else Y
+
+
+def malformed(change, form="csr"):
+    """The data in a sparse format, broken behind SciPy's back."""
+    matrix = getattr(sp, f"{form}_matrix")(X)
+    change(matrix)
+    return matrix
+
+
+def put(array, place, value):
+    """A change of one number in one of the matrix's arrays."""
+
+    def change(matrix):
+        getattr(matrix, array)[place] = value
+
+    return change
+
+
+MALFORMED = [
+    (malformed(put("indices", 7, 50_000_000)), "CSR .* indices must lie in 0 … 1.*, got 50000000"),
+    (malformed(put("indices", 7, 2)), r"CSR matrix: its indices must lie in 0 … 1.*, got 2"),
+    (malformed(put("indices", 0, -3)), r"CSR matrix: its indices must lie in 0 … 1.*, got -3"),
+    (
+        malformed(put("indptr", -1, 1_000_000)),
+        "indptr must end with 40 entries at most, got 1000000",
+    ),
+    (malformed(put("indptr", 4, 30)), "indptr must not fall, got 30 before 10"),
+    (malformed(put("indptr", 3, -70_000)), "indptr must not fall, got 4 before -70000"),
+    (malformed(put("indptr", 0, 1)), "indptr must begin with 0, got 1"),
+    (malformed(lambda m: setattr(m, "indptr", m.indptr[:9])), r"must hold 21 integers, got \(9,\)"),
+    (
+        malformed(lambda m: setattr(m, "data", m.data[:9])),
+        "must end with 9 entries at most, got 40",
+    ),
+    (malformed(lambda m: setattr(m, "indices", m.indices * 1.0)), "indices must hold integers"),
+    (malformed(put("indices", 7, 50_000_000), "csc"), "CSC .* in 0 … 19, as it has 20 rows"),
+    (malformed(put("indices", 1, 9), "bsr"), "malformed BSR matrix: its indices must lie in"),
+    (malformed(put("row", 7, 50_000_000), "coo"), "COO matrix: its row must lie in 0 … 19"),
+    (malformed(put("col", 7, -1), "coo"), "COO matrix: its col must lie in 0 … 1"),
+    (malformed(lambda m: m.rows[3].append(9) or m.data[3].append(1.0), "lil"), "in 0 … 1.* got 9"),
+    (sp.csr_array(X[:, 0]), r"Expected 2D array, got a 1-D sparse array of shape \(20,\) instead"),
+]
+
+
+@every_estimator
+@pytest.mark.parametrize(("X_", "message"), MALFORMED)
+def test_malformed_sparse_matrices(name, X_, message):
+    """Told before anything follows the indices, which would end the process."""
+    with pytest.raises(ValueError, match=message):
+        public(name).fit(X_, labels_or_targets(name))
+
+
+@every_estimator
+def test_prediction_at_malformed_sparse_matrices(name):
+    model = public(name).fit(X, labels_or_targets(name))
+    for X_, message in MALFORMED:
+        with pytest.raises(ValueError, match=message):
+            model.predict(X_)
+
+
+@every_estimator
+def test_weights_and_costs_of_every_estimator(name):
+    y = labels_or_targets(name)
+    for weight, message in BAD_WEIGHTS[-5:]:
+        with pytest.raises(ValueError, match=message):
+            public(name).fit(X, y, weight)
+    cost = "Cs" if name.endswith("CV") else "C"
+    for C in (5e-324, 1e300):
+        with pytest.raises(ValueError, match=r"^Cs? must be between 1e-100 and 1e\+100, got "):
+            public(name, **{cost: C if cost == "C" else [C]}).fit(X, y)
+    with pytest.raises(ValueError, match=r"^Cs? times sample_weight must be between .* times 1e"):
+        public(name, **{cost: 1e60 if cost == "C" else [1e60]}).fit(X, y, np.full(20, 1e60))
+
+
+KERNEL_ESTIMATORS = [name for name in PUBLIC if not name.startswith("Linear")]
+kernel_estimators = pytest.mark.parametrize("name", KERNEL_ESTIMATORS)
+
+
+@kernel_estimators
+@pytest.mark.parametrize(
+    ("factor", "parameters"),
+    [
+        (1e160, {"kernel": "linear"}),
+        (1e200, {"kernel": "linear"}),
+        (1e60, {"kernel": "poly", "gamma": 1.0}),
+        (1.0, {"kernel": "poly", "gamma": 1e300}),
+    ],
+)
+def test_kernels_that_overflow(name, factor, parameters):
+    """Named as what it is, with what helps."""
+    parameters = dict(parameters)
+    if name.endswith("CV"):
+        parameters["gammas"] = [parameters.pop("gamma", 1.0)]
+    with pytest.raises(ValueError, match=r"kernel values must be finite, .* scale X"):
+        public(name, **parameters).fit(factor * X, labels_or_targets(name))
+
+
+@kernel_estimators
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_kernels_with_values_that_are_not_finite(name, value):
+    def broken(a, b):
+        values = a @ b.T
+        return np.where(values < 0, value, values)  # never so on the diagonal
+
+    with pytest.raises(ValueError, match=f"kernel values must be finite, got {value}"):
+        public(name, kernel=broken).fit(X, labels_or_targets(name))
+
+
+@kernel_estimators
+def test_predictions_that_overflow(name):
+    parameters = {"gammas": [1.0]} if name.endswith("CV") else {"gamma": 1.0}
+    model = public(name, kernel="poly", **parameters).fit(X, labels_or_targets(name))
+    with pytest.raises(ValueError, match=r"kernel values must be finite, got an overflow"):
+        model.predict(1e150 * X)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("factor", [1e-200, 1e200])
+def test_features_whose_variance_is_out_of_range(estimator, factor):
+    with pytest.raises(
+        ValueError, match=r"gamma='scale' is out of float64's range for X.* scale X"
+    ):
+        estimator().fit(factor * X, targets(estimator, Y))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_one_row_far_away(estimator):
+    """With γ given it has no neighbours; its own distance is 0 all the same."""
+    far = X.copy()
+    far[3] = 1e200
+    y = targets(estimator, Y)
+    others = np.arange(20) != 3
+    parameters = {"gamma": 1.0, "fit_intercept": False, "tol": 1e-8}
+    if estimator is QuantileSVR:
+        parameters["scale_C"] = False
+    model = estimator(**parameters).fit(far, y)
+    alone = estimator(**parameters).fit(X[others], y[others])
+    assert model.dual_gap_ <= 1e-8
+    np.testing.assert_allclose(output(model, X[others]), output(alone, X[others]), atol=1e-6)
+    with pytest.raises(ValueError, match="scale X"):
+        estimator().fit(far, y)
+
+
 @pytest.mark.parametrize(
     ("estimator", "parameters"),
     [
@@ -231,5 +408,5 @@ def test_prediction(estimator):
     ],
 )
 def test_costs_that_cannot_be_computed_with(estimator, parameters):
-    with pytest.raises(ValueError, match=r"C times sample_weight and the shares of tau must lie"):
+    with pytest.raises(ValueError, match=r"^C (times sample_weight .* )?must (be|lie) between"):
         estimator(**parameters).fit(X, targets(estimator, Y))

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 import tausvm.estimators.machine as machine
-from tausvm import SVR, ExpectileSVR, QuantileSVR, TauSVC
+from tausvm import SVR, ExpectileSVR, LinearSVR, QuantileSVR, TauSVC
 
 from .data import ESTIMATORS, output, targets, wave
 
@@ -57,6 +57,87 @@ def test_csr_with_entries_given_twice():
     expected = fitted(SVR, once, gamma="scale").predict(NEW)
     np.testing.assert_allclose(fitted(SVR, twice, gamma="scale").predict(NEW), expected, atol=1e-7)
     assert twice.nnz == 2 * once.nnz  # the input is left as it was
+
+
+def shuffled(X_):
+    """The same matrix with the entries of its rows in another order, and each in two parts."""
+    once = sp.csr_matrix(X_)
+    order = np.arange(once.nnz)
+    for begin, end in zip(once.indptr[:-1], once.indptr[1:], strict=True):
+        order[begin:end] = order[begin:end][::-1]
+    data, indices = once.data[order], once.indices[order]
+    return sp.csr_matrix(
+        (np.repeat(data / 2, 2), np.repeat(indices, 2), 2 * once.indptr), once.shape
+    )
+
+
+def wide(X_):
+    matrix = sp.csr_matrix(X_)
+    matrix.indices, matrix.indptr = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
+    return matrix
+
+
+def read_only(X_):
+    matrix = sp.csr_matrix(X_)
+    for array in (matrix.data, matrix.indices, matrix.indptr):
+        array.setflags(write=False)
+    return matrix
+
+
+@pytest.mark.parametrize("form", [wide, shuffled, read_only, sp.csr_array, sp.lil_array])
+@pytest.mark.parametrize("kernel", [k for k in KERNELS if k != "sigmoid"])
+def test_forms_of_csr(kernel, form):
+    """Index arrays of any width and order, in fit and in prediction; none is changed."""
+    expected = output(fitted(SVR, sp.csr_matrix(X), kernel=kernel), sp.csr_matrix(NEW))
+    given, new = form(X), form(NEW)
+    before = new.copy()
+    model = fitted(SVR, given, kernel=kernel)
+    np.testing.assert_allclose(output(model, new), expected, atol=1e-6)
+    for array in ("data", "indices", "indptr") if new.format == "csr" else ():
+        np.testing.assert_array_equal(getattr(new, array), getattr(before, array))
+
+
+def test_csr_of_mixed_widths_for_linear_machines():
+    mixed = sp.csr_matrix(X)
+    mixed.indices = mixed.indices.astype(np.int64)
+    expected = LinearSVR(tol=1e-10).fit(X, Y).predict(NEW)
+    np.testing.assert_allclose(LinearSVR(tol=1e-10).fit(mixed, Y).predict(NEW), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
+def test_csr_without_entries(kernel):
+    model = fitted(SVR, sp.csr_matrix(X.shape), kernel=kernel, gamma="scale")
+    np.testing.assert_allclose(model.predict(np.zeros((2, 3))), np.full(2, model.intercept_[0]))
+
+
+def test_object_arrays():
+    expected = fitted(SVR).predict(NEW)
+    np.testing.assert_array_equal(fitted(SVR, X.astype(object)).predict(NEW), expected)
+    with pytest.raises(ValueError, match="could not convert string to float: 'a'"):
+        fitted(SVR, np.full(X.shape, "a", dtype=object))
+
+
+@pytest.mark.parametrize("exponent", [-300, -90, 90, 300])
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_features_in_any_unit(kernel, exponent):
+    """With γ = "scale" the unit of X is nothing: its powers of two do not change a bit."""
+    unit = 2.0**exponent
+    for parameters in ({}, {"tol": 1e-3, "cache_size": 0.02}):  # rows in float64, and in float32
+        parameters = {"gamma": "scale", "kernel": kernel, **parameters}
+        expected = fitted(SVR, **parameters).predict(NEW)
+        moved = fitted(SVR, unit * X, **parameters).predict(unit * NEW)
+        np.testing.assert_allclose(moved, expected, atol=1e-9)
+
+
+def test_a_column_with_one_entry_far_away():
+    """The others keep their digits: they are not moved to where it pulls their mean."""
+    far = X.copy()
+    far[0, 1] = 1e18
+    parameters = {"fit_intercept": False, "gamma": 1.0}
+    others = np.arange(80) != 0
+    model = SVR(tol=1e-9, **parameters).fit(far, Y)
+    alone = SVR(tol=1e-9, **parameters).fit(X[others], Y[others])
+    np.testing.assert_allclose(model.predict(NEW), alone.predict(NEW), atol=1e-5)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -25,7 +25,7 @@ from ..kernels import (
 )
 from ..losses import GroupTerms, Loss
 from ..solvers.joint import JOINT_SOLVERS, JointOptions, JointProblem, JointResult, solve_joint
-from .data import TrainingSet
+from .data import TrainingSet, costs
 from .machine import KernelMachine
 from .parameters import refuse
 from .progress import progress_log, warn_unless_solved
@@ -66,7 +66,7 @@ class JointMachine(RegressorMixin, KernelMachine):
         )
         with one_blas_thread():
             gram = self._matrix_gram(data, mixing)
-            terms = GroupTerms.build(losses, y, self.C * data.weight, self.epsilon)
+            terms = GroupTerms.build(losses, y, costs(self.C, data.weight), self.epsilon)
             problem = JointProblem(gram, y, terms, bool(self.fit_intercept))
             with progress_log(self.verbose) as callback:
                 options = options.with_(callback=callback)  # type: ignore[assignment]

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import validate_data
 
 from .._core.linear import has_duplicates
-from .data import Matrix, TrainingSet, check_weights
+from .data import Matrix, TrainingSet, check_weights, validated
 
 DTYPES = [np.float64, np.float32]
 
@@ -17,9 +16,9 @@ DTYPES = [np.float64, np.float32]
 def linear_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
     """Checked data without rows of weight zero; float32 stays float32, CSR stays CSR."""
     if _needs_nothing(X, y):
-        validate_data(estimator, X, y, skip_check_array=True)
+        validated(estimator, X, y, skip_check_array=True)
     else:
-        X, y = validate_data(
+        X, y = validated(
             estimator,
             X,
             y,
@@ -56,6 +55,7 @@ def _needs_nothing(X: Any, y: Any) -> bool:
     return (
         sp.issparse(X)
         and X.format == "csr"
+        and X.ndim == 2
         and X.dtype in DTYPES
         and type(y) is np.ndarray
         and y.dtype == np.float64

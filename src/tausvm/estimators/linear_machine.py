@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..losses import DualTerms, Loss
 from ..solvers import SolverOptions
@@ -23,7 +23,7 @@ from ..solvers.linear import (
     shared_terms,
     solve_linear,
 )
-from .data import TrainingSet
+from .data import TrainingSet, costs, validated
 from .levels import SeparateLevels
 from .linear_data import DTYPES, linear_training_set
 from .parameters import check_choice, check_flag, check_integer, check_positive
@@ -173,7 +173,7 @@ class LinearMachine(RegressorMixin, BaseEstimator):
         array of shape (n_samples,), or (n_samples, n_levels) for a list of levels
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=DTYPES, order="C")
+        X = validated(self, X, reset=False, accept_sparse="csr", dtype=DTYPES, order="C")
         rows = Rows(X)
         levels = [rows.dot(coef) for coef in np.atleast_2d(self.coef_)]
         values: Array = np.stack(levels, axis=1) + self.intercept_
@@ -217,5 +217,5 @@ def _terms(loss: Loss, data: TrainingSet, C: float) -> DualTerms:
     """The terms of all samples; equal weights share one column of the table."""
     weight = data.weight
     if weight[0] == weight.min() == weight.max():
-        return shared_terms(loss.dual_terms(data.y[:1], C * weight[:1]), len(data.y))
-    return loss.dual_terms(data.y, C * weight)
+        return shared_terms(loss.dual_terms(data.y[:1], costs(C, weight[:1])), len(data.y))
+    return loss.dual_terms(data.y, costs(C, weight))

@@ -10,14 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import KERNELS, Gram, Kernel, KernelGram, Points, PrecomputedGram, make_kernel
 from ..kernels.gram import CHUNK_BYTES
 from ..losses import Loss
 from ..solvers import SOLVERS, Problem, SolverOptions, SolverResult, solve
 from ..solvers.units import Units, spread
-from .data import TrainingSet, training_set, weighted_variance
+from .data import TrainingSet, costs, own_origin, prediction_rows, scale_gamma, training_set
 from .parameters import (
     check_choice,
     check_finite,
@@ -150,7 +150,7 @@ class KernelMachine(BaseEstimator):
         options: SolverOptions,
     ) -> list[SolverResult]:
         started = time.perf_counter()
-        cost = self.C * data.weight
+        cost = costs(self.C, data.weight)
         gram = self._gram(data)
         results: dict[int, SolverResult] = {}
         last: SolverResult | None = None
@@ -193,7 +193,7 @@ class KernelMachine(BaseEstimator):
             X = X.toarray()
         if self.kernel in DISTANCE_KERNELS and not sp.issparse(X):
             # small coordinates keep their digits in float32
-            self._centre = X.mean(axis=0)
+            self._centre = own_origin(X)
             X = X - self._centre
         return Points(X)
 
@@ -239,11 +239,9 @@ class KernelMachine(BaseEstimator):
         """γ as a number; "scale" counts a row of weight k as k rows."""
         if not isinstance(self.gamma, str):
             return float(self.gamma)
-        n_features = data.X.shape[1]
         if self.gamma == "auto":
-            return 1.0 / n_features
-        variance = weighted_variance(data.X, data.weight)
-        return 1.0 / (n_features * variance) if variance > 0 else 1.0
+            return 1.0 / float(data.X.shape[1])
+        return scale_gamma(data.X, data.weight)
 
     def _keep(self, data: TrainingSet, results: Sequence[SolverResult]) -> None:
         """Set the fitted attributes."""
@@ -303,14 +301,7 @@ class KernelMachine(BaseEstimator):
 
     def _checked_rows(self, X: Any) -> Any:
         """Rows to predict at, checked against those of the training."""
-        return validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse=False if self._precomputed else "csr",
-            dtype=np.float64,
-            order="C",
-        )
+        return prediction_rows(self, X, self._precomputed)
 
     def _points(self, X: Any) -> Points:
         """Points as the kernel takes them, moved as the training points were."""

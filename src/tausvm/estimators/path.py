@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 from ..solvers.moving_box import MovingBox
 from ..solvers.path_problem import PathProblem
 from .classification import TauSVC
+from .data import costs
 from .level_curves import distribution_at, flip_levels, quantiles_at
 from .machine import slices
 from .parameters import check_flag, check_positive
@@ -169,7 +170,7 @@ class TauPathSVC(ClassifierMixin, PathMachine):
         problems = []
         for label in positives:
             signs = np.where(data.y == label, 1.0, -1.0)
-            box = MovingBox.hinge(signs, self.C * data.weight)
+            box = MovingBox.hinge(signs, costs(self.C, data.weight))
             problems.append(PathProblem(products, signs, box, self._free_offset))
         self._fit_paths(data, group, problems)
         return self
@@ -406,7 +407,7 @@ memory_limit, verbose
         data = self._training_set(X, y, sample_weight, y_numeric=True)
         data, group = self._distinct(data)
         targets = np.ascontiguousarray(data.y, dtype=np.float64)
-        box = MovingBox.pinball(self.C * data.weight)
+        box = MovingBox.pinball(costs(self.C, data.weight))
         problem = PathProblem(self._products(data), targets, box, self._free_offset)
         self._fit_paths(data, group, [problem])
         return self

@@ -148,6 +148,7 @@ class PathMachine(KernelMachine):
             return MatrixProducts(data.X, constant)
         points = self._kernel_points(data)
         if self.kernel == "linear":
+            self._kernel.diagonal(points)  # which names an overflow
             return LinearProducts(data.X, constant)
         products = KernelProducts(self._kernel, points, constant)
         self._check_diagonal(products.diagonal().min() - constant)

@@ -22,7 +22,7 @@ from sklearn.model_selection import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimators.data import TrainingSet, training_set
+from ..estimators.data import TrainingSet, costs, own_origin, training_set
 from ..estimators.machine import DISTANCE_KERNELS
 from ..estimators.parameters import check_flag, check_integer, check_positive, refuse
 from ..estimators.regression import KernelRegressor
@@ -129,7 +129,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         machine = self._machine()
         losses = list(machine._losses())
         machine._check_parameters()
-        costs, gammas = self._check_own_parameters()
+        asked, gammas = self._check_own_parameters()
         data = training_set(self, X, y, sample_weight, self._precomputed, y_numeric=True)
         targets = np.ascontiguousarray(data.y, dtype=np.float64)
         machine._clip_to(targets)
@@ -155,7 +155,9 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
             keep_models=self.refit in MEANS,
             prune=self._prunes(groups),
         )
-        gamma_axis, cost_axis = self._axes(task, data, gammas, costs)
+        gamma_axis, cost_axis = self._axes(task, data, gammas, asked)
+        for C in cost_axis.values[[0, -1]]:
+            costs(float(C), data.weight, "Cs")
         search = Search(task, gamma_axis, cost_axis, self.n_jobs, self.verbose)
         search.run()
         self._finish(search, data, centre)
@@ -223,7 +225,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
     def _centre(self, X: Any) -> Array | None:
         """Where distances alone matter, small coordinates keep their digits in float32."""
         if self.kernel in DISTANCE_KERNELS and not sp.issparse(X):
-            return np.asarray(X.mean(axis=0))
+            return own_origin(X)
         return None
 
     def _axes(
