@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..losses import Hinge
+from .atomic import atomic
 from .machine import KernelMachine, Level
 
 Array = NDArray[np.float64]
@@ -110,6 +111,7 @@ time_limit, verbose, max_iter, random_state
     def _single_level(self) -> bool:
         return len(self.classes_) == 2
 
+    @atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to training data.
 

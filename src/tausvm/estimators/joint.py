@@ -18,6 +18,7 @@ from ..losses import (
 )
 from ..losses.base import check_epsilon, check_tau
 from ..solvers.onedim import best_offset
+from .atomic import atomic
 from .data import check_weights
 from .joint_machine import JointMachine, OutputKernel
 from .levels import listed_levels
@@ -94,6 +95,7 @@ class JointLevels(JointMachine):
             return np.eye(p)
         return level_kernel(self._levels(), float(self.gamma_tau))
 
+    @atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit all levels to training data.
 
@@ -409,6 +411,7 @@ result_, dual_gap_, n_iter_, n_features_in_, feature_names_in_
         check_choice("output_kernel", self.output_kernel, names, "a matrix or TransformableKernel")
         return np.eye(p)
 
+    @atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to training data.
 

@@ -23,6 +23,7 @@ from ..solvers.linear import (
     shared_terms,
     solve_linear,
 )
+from .atomic import atomic
 from .data import TrainingSet, costs, validated
 from .levels import SeparateLevels
 from .linear_data import DTYPES, linear_training_set
@@ -87,6 +88,7 @@ class LinearMachine(RegressorMixin, BaseEstimator):
             return self.solver
         return "dual_cd" if self.dual else "newton"
 
+    @atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to training data.
 

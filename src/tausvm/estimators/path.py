@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from ..solvers.moving_box import MovingBox
 from ..solvers.path_problem import PathProblem
+from .atomic import atomic
 from .classification import TauSVC
 from .data import costs
 from .level_curves import distribution_at, flip_levels, quantiles_at
@@ -140,6 +141,7 @@ class TauPathSVC(ClassifierMixin, PathMachine):
     def _single_level(self) -> bool:
         return len(self.classes_) == 2
 
+    @atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find the path of the training data.
 
@@ -387,6 +389,7 @@ memory_limit, verbose
         super()._check_parameters()
         check_flag("monotone", self.monotone)
 
+    @atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find the path of the training data.
 

@@ -18,7 +18,7 @@ from .copies import merge_copies
 from .data import TrainingSet
 from .machine import KernelMachine, slices
 from .parameters import check_flag, check_positive, is_real, refuse
-from .progress import progress_log
+from .progress import caller_level, progress_log
 from .threads import one_blas_thread
 
 Array = NDArray[np.float64]
@@ -115,7 +115,7 @@ class PathMachine(KernelMachine):
                 f"{type(self).__name__}: {'; '.join(said)}. The largest relative duality gap seen "
                 f"is {worst.dual_gap:.2e}.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=caller_level(),
             )
 
     def _set_path_attributes(self, results: list[PathResult]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from ..solvers import Progress, SolverOptions, SolverResult, Status
 from ..solvers.joint import JointResult
 
 logger = logging.getLogger("tausvm")
+PACKAGE = __name__.partition(".")[0] + "."
 
 #: columns whose sizes differ by this factor are named in the advice to scale them
 UNEVEN = 100.0
@@ -55,6 +57,15 @@ def _log_line(progress: Progress) -> None:
     )
 
 
+def caller_level() -> int:
+    """The ``stacklevel`` of a warning, issued where this is called, that is about the line which
+    called the library."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 def warn_unless_solved(
     name: str,
     results: Sequence[SolverResult] | Sequence[JointResult],
@@ -85,7 +96,7 @@ def warn_unless_solved(
         f"{worst.solver!r}; {cause}. {remedy}, {_scaling(X)}, lower C, try another solver, "
         "or accept a larger tol.",
         ConvergenceWarning,
-        stacklevel=4,
+        stacklevel=caller_level(),
     )
 
 

@@ -17,6 +17,7 @@ from ..losses import (
     SquaredEpsilonInsensitive,
     SquaredPinball,
 )
+from .atomic import atomic
 from .levels import SeparateLevels
 from .machine import KernelMachine, Level
 from .parameters import check_choice, is_real, refuse
@@ -48,6 +49,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         if self.clip is not None and not (is_real(self.clip) and self.clip > 0):  # type: ignore[operator]
             check_choice("clip", self.clip, ("range",), "None or a finite number > 0")
 
+    @atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to training data.
 

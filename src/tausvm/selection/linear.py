@@ -14,10 +14,12 @@ from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimators.atomic import atomic
 from ..estimators.data import TrainingSet
 from ..estimators.linear import LinearSVR
 from ..estimators.linear_data import linear_training_set
 from ..estimators.parameters import check_flag, check_integer, check_positive, refuse
+from ..estimators.progress import caller_level
 from ..estimators.threads import one_blas_thread
 from ..losses import Loss
 from ..metrics import squared_correlation
@@ -140,6 +142,7 @@ max_iter
         given = {k: v for k, v in self.get_params(deep=False).items() if k not in own}
         return LinearSVR(C=C, **given)
 
+    @atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Choose C, and fit.
 
@@ -233,7 +236,7 @@ max_iter
                 f"{max(gaps):.2e}. Their scores count as they are. Raise max_iter, scale the "
                 "data, try another solver, or leave out the largest C.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=caller_level(),
             )
 
     def _choose(self, tables: Array, costs: Array) -> None:

@@ -22,9 +22,11 @@ from sklearn.model_selection import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimators.atomic import atomic
 from ..estimators.data import TrainingSet, costs, own_origin, training_set
 from ..estimators.machine import DISTANCE_KERNELS
 from ..estimators.parameters import check_flag, check_integer, check_positive, refuse
+from ..estimators.progress import caller_level
 from ..estimators.regression import KernelRegressor
 from ..estimators.threads import one_blas_thread
 from ..kernels import Points, make_kernel
@@ -107,6 +109,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         tags.input_tags.sparse = not self._precomputed
         return tags
 
+    @atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Choose C and γ, and fit.
 
@@ -259,7 +262,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
                 f"{max(search.unsolved):.2e}. Their scores count as they are, except that fits "
                 "without any solution are left out.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=caller_level(),
             )
 
     def _finish(self, search: Search, data: TrainingSet, centre: Array | None) -> None:
