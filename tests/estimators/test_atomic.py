@@ -9,10 +9,10 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import tausvm
-from tausvm import SVR, LinearSVR, TauPathSVR
+from tausvm import SVR, LinearSVR
 
 from .data import output, wave
-from .test_bad_input import PUBLIC, labels_or_targets, public
+from .test_bad_input import PUBLIC, public
 
 SIZES = (12, 20, 30, 45)
 
