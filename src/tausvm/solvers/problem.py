@@ -114,14 +114,23 @@ class Problem:
         return float(EPS * (terms + self.terms.value(beta).sum()))
 
     def _rounded(self, objective: float) -> float:
-        """An objective, 0 where it is what rounding leaves of a perfect fit."""
-        return 0.0 if abs(objective) <= self._negligible else objective
+        """An objective, 0 where it is what rounding leaves of a perfect fit.
+
+        That is a share of the best constant's primal, which is looked for only where the primal
+        at 0, an upper bound of it, does not decide.
+        """
+        if abs(objective) > ROUNDING * self._primal_at_zero:
+            return objective
+        return 0.0 if abs(objective) <= ROUNDING * self._best_constant_primal else objective
 
     @cached_property
-    def _negligible(self) -> float:
-        """The rounding of the best constant's primal: at an optimum of 0 it would be all."""
+    def _primal_at_zero(self) -> float:
+        return float(self.terms.conjugate(self.y).sum())
+
+    @cached_property
+    def _best_constant_primal(self) -> float:
         constant = self.best_intercept(np.zeros(self.n))
-        return ROUNDING * float(self.terms.conjugate(self.y - constant).sum())
+        return float(self.terms.conjugate(self.y - constant).sum())
 
     def primal_value(self, beta: Array, fitted: Array, intercept: float) -> float:
         """½ βᵀKβ + Σ cᵢ ℓ(yᵢ − fᵢ − b)."""
