@@ -6,6 +6,7 @@ trusts its shapes, so they are checked when the model is loaded and not when it 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +20,24 @@ from ..estimators.path_machine import PathMachine
 from .archive import ModelFileError
 
 MAX_DEPTH = 50
+
+
+#: parameters that came after the first version, with the value that means what it did
+CAME_LATER = {"scale_C": False}
+
+
+def complete(model: Any) -> None:
+    """Give the estimators of an older file the parameters that it does not know of."""
+    for part in _parts(model):
+        if not isinstance(part, BaseEstimator) or not _is_ours(part):
+            continue
+        for name, parameter in inspect.signature(type(part)).parameters.items():
+            if name not in vars(part):
+                setattr(part, name, CAME_LATER.get(name, parameter.default))
+
+
+def _is_ours(part: Any) -> bool:
+    return type(part).__module__.startswith(__name__.partition(".")[0] + ".")
 
 
 def check_model(model: Any) -> None:

@@ -25,7 +25,7 @@ from .archive import (
     schema,
     unpack,
 )
-from .fitted import check_model
+from .fitted import check_model, complete
 
 #: packages whose versions a file records
 RECORDED = ("tausvm", "scikit-learn", "numpy", "scipy", "skops")
@@ -158,6 +158,7 @@ def load_with_info(
         for name in sparse:
             check_sparse_member(name, members[name], max_bytes)
         model = skops.loads(data, trusted=[*sorted(allowed), *FURTHER])
+        complete(model)
         check_model(model)
     except ModelFileError as error:
         raise ModelFileError(f"{file}: {error}") from error
