@@ -8,6 +8,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
+# a hook of pytest: under xdist only conftest files that lie at the top are asked
+from .adversarial.summary import pytest_terminal_summary  # noqa: F401
+
 settings.register_profile(
     "tausvm",
     max_examples=60,
