@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold
 
 import tausvm
 
@@ -174,7 +175,7 @@ def fitted(case: Case) -> Any:
 
 
 def claims(case: Case, model: Any) -> Iterator[Claim]:
-    if not np.isfinite(model.predict(case.given)).all() if case.name not in PATHS else False:
+    if not np.isfinite(np.asarray(model.predict(case.given), dtype=float)).all():
         raise FloatingPointError("predict returns numbers that are not finite")
     if case.params.get("kernel") == "sigmoid":
         return  # not a kernel: there is no duality to judge by
@@ -182,13 +183,13 @@ def claims(case: Case, model: Any) -> Iterator[Claim]:
     if case.name in TUNED:
         yield from tuned_claims(data, model)
     elif case.name in LINEAR:
-        yield from linear_claims(data, model, case.params | case.optional)
+        yield from linear_claims(data, model)
     elif case.name in JOINT:
         yield from joint_claims(data, model)
     elif case.name in PATHS:
         yield from path_claims(data, model)
     else:
-        yield from kernel_claims(data, model, data.gram(model))
+        yield from kernel_claims(data, model, data.gram())
 
 
 class Data:
@@ -211,7 +212,8 @@ class Data:
         given = self.case.given
         return given[self.kept]
 
-    def gram(self, model: Any, gamma: Any = None) -> Gram:
+    def gram(self, gamma: Any = None) -> Gram:
+        """The kernel matrix of these rows, at another γ than the case's where one is given."""
         params = self.case.params
         gamma = params.get("gamma", "scale") if gamma is None else gamma
         if gamma == "scale":
@@ -267,8 +269,8 @@ def losses(data: Data, model: Any, name: str) -> Iterator[tuple[str, Loss]]:
         yield f"tau={tau:.6g}", Loss.pinball(float(tau), cost, model.epsilon, power)
 
 
-def kernel_claims(data: Data, model: Any, K: Gram, name: str = "") -> Iterator[Claim]:
-    name = name or type(model).__name__
+def kernel_claims(data: Data, model: Any, K: Gram) -> Iterator[Claim]:
+    name = type(model).__name__
     beta = data.full(model.support_, model.dual_coef_)
     shown = np.atleast_1d(model.dual_gap_)
     offset = bool(model.fit_intercept)
@@ -291,7 +293,7 @@ def kernel_claims(data: Data, model: Any, K: Gram, name: str = "") -> Iterator[C
         yield Claim(place, float(shown[k]), truth)
 
 
-def linear_claims(data: Data, model: Any, params: dict[str, Any]) -> Iterator[Claim]:
+def linear_claims(data: Data, model: Any) -> Iterator[Claim]:
     free = bool(model.fit_intercept) and model.intercept_scaling is None
     column = 0.0
     if model.fit_intercept and model.intercept_scaling is not None:
@@ -333,7 +335,7 @@ def joint_claims(data: Data, model: Any) -> Iterator[Claim]:
         if model.output_kernel == "levels":
             B = np.exp(-L(model.gamma_tau) * (taus[:, None] - taus[None, :]) ** 2)
     truth = joint_truth(
-        data.gram(model),
+        data.gram(),
         B,
         y,
         GroupLoss(outputs, L(model.epsilon)),
@@ -350,7 +352,7 @@ def path_claims(data: Data, model: Any) -> Iterator[Claim]:
     rng = np.random.default_rng(data.case.seed)
     penalised = bool(model.fit_intercept and model.penalise_intercept)
     free = bool(model.fit_intercept) and not penalised
-    K = data.gram(model)
+    K = data.gram()
     if penalised:
         K = K.plus(1.0)
     shown = np.atleast_1d(model.dual_gap_)
@@ -393,10 +395,34 @@ def levels_of(kinks: Any, rng: np.random.Generator) -> list[float]:
 
 
 def tuned_claims(data: Data, model: Any) -> Iterator[Claim]:
-    if data.case.name == "LinearSVRCV":
-        yield from linear_claims(data, model.best_estimator_, data.case.params)
+    """Every machine that predicts, on its own rows and with its own parameters."""
+    case = data.case
+    if case.name == "LinearSVRCV":
+        yield from linear_claims(data, model.best_estimator_)
         return
-    best = model.best_estimator_ if isinstance(model.best_estimator_, list) else None
-    for machine in [model.best_estimator_] if best is None else best:
-        if not hasattr(machine, "machines"):  # one machine on all rows
-            yield from kernel_claims(data, machine, data.gram(machine, machine.gamma))
+    several = isinstance(model.best_estimator_, list)
+    best = model.best_estimator_ if several else [model.best_estimator_]
+    members = model.members_ if several else [model.members_]
+    worst = np.atleast_1d(model.dual_gap_)
+    folds = training_rows(case)
+    for level, (machine, told) in enumerate(zip(best, members, strict=True)):
+        machines = getattr(machine, "machines", [machine])
+        for one, entry in zip(machines, told, strict=True):
+            part = data if entry["fold"] is None else Data(case, folds[entry["fold"]])
+            if entry["C"] != one.C or entry.get("gamma", one.gamma) != one.gamma:
+                raise AssertionError(f"members_ says {entry}, the machine is {one}")
+            for claim in kernel_claims(part, one, part.gram(one.gamma)):
+                place = f"level {level}, fold {entry['fold']}, {claim.where}"
+                yield Claim(place, min(claim.shown, float(entry["dual_gap"])), claim.truth)
+                yield Claim(f"worst of {place}", float(worst[level]), claim.truth)
+        parts = [raw(one.predict, case.given) for one in machines]
+        mean = np.average(parts, axis=0, weights=[float(entry["weight"]) for entry in told])
+        shown = raw(model.predict, case.given).reshape(len(case.y), -1)[:, level]
+        if np.abs(shown - mean).max() > 1e-12 * np.abs(parts).max():
+            raise AssertionError(f"level {level}: predict is not the mean of its members")
+
+
+def training_rows(case: Case) -> list[Any]:
+    """The training rows of the folds, as the documentation has it: shuffled, from seed 0."""
+    splits = KFold(case.params["cv"], shuffle=True, random_state=0).split(case.rows)
+    return [train for train, _ in splits]
