@@ -275,6 +275,7 @@ def kernel_truth(
     unknown += SUM * EPS * (np.abs(beta) @ size + loss.values(y - predicted).sum() + gain_size)
     if interpolated is not None:
         unknown += SUM * EPS * (interpolated @ np.abs(y - predicted))
+        error = error + SUM * EPS * (K.size @ interpolated)
     strayed = straying(predicted - fitted - intercept, error, size)
     return Truth(primal, dual, unknown, NOTHING * loss.best_constant(y, offset), strayed)
 
