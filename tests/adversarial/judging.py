@@ -177,7 +177,7 @@ def fitted(case: Case) -> Any:
 
 
 def claims(case: Case, model: Any) -> Iterator[Claim]:
-    if not np.isfinite(np.asarray(model.predict(case.given), dtype=float)).all():
+    if not all_numbers(model.predict(case.given)):
         raise FloatingPointError("predict returns numbers that are not finite")
     if case.params.get("kernel") == "sigmoid":
         return  # not a kernel: there is no duality to judge by
@@ -192,6 +192,12 @@ def claims(case: Case, model: Any) -> Iterator[Claim]:
         yield from path_claims(data, model)
     else:
         yield from kernel_claims(data, model, data.gram())
+
+
+def all_numbers(predictions: Any) -> bool:
+    """Whether none is NaN or infinite; labels that are words are all right."""
+    predictions = np.asarray(predictions)
+    return predictions.dtype.kind not in "fc" or bool(np.isfinite(predictions).all())
 
 
 class Data:

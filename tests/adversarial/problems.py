@@ -22,6 +22,7 @@ TURNS = (
     + ["SVRCV", "QuantileSVRCV", "ExpectileSVRCV", "LinearSVRCV"]
     + ["LinearSVRCV"]
 )
+KERNEL = ("SVR", "QuantileSVR", "ExpectileSVR", "TauSVC")
 CLASSIFIERS = ("TauSVC", "TauPathSVC")
 LINEAR = ("LinearSVR", "LinearQuantileSVR", "LinearExpectileSVR", "LinearSVRCV")
 JOINT = ("JointQuantileSVR", "JointExpectileSVR", "JointSVR")
@@ -30,6 +31,8 @@ TUNED = ("SVRCV", "QuantileSVRCV", "ExpectileSVRCV", "LinearSVRCV")
 #: losses that grow with the square, whose C has no unit
 SQUARED = ("ExpectileSVR", "LinearExpectileSVR", "JointExpectileSVR", "ExpectileSVRCV")
 
+#: rows are fewer than this
+LARGEST = 360
 #: seconds a fit may take by its own parameter, where the class has it
 TIME_LIMIT = 3.0
 
@@ -88,14 +91,24 @@ def make_case(seed: int) -> Case:
     draw = Draw(rng)
     name = TURNS[seed % len(TURNS)]
     n, d = draw.size(name)
+    # a few cases go beyond: rows enough for kernel values in float32, labels that are words
+    beyond = np.random.default_rng([seed, 1])
+    if name in KERNEL and beyond.uniform() < 0.02:
+        n = int(beyond.integers(310, LARGEST))
     base, rows = draw.features(n, d)
     y = draw.targets(name, base)
     draw.copies(rows, y)
     weight = draw.weights(name, y)
     params, optional = draw.parameters(name, rows, y, weight)
     given = draw.form(name, params, rows)
-    if params.get("kernel") != "precomputed" and not sp.issparse(given):
+    if sp.issparse(given):
+        if beyond.uniform() < 0.3:
+            given = given.astype(np.float32)
+            rows = given.toarray().astype(np.float64)
+    elif params.get("kernel") != "precomputed":
         rows = np.asarray(given, dtype=np.float64)  # as float32 rounded them
+    if name in CLASSIFIERS and beyond.uniform() < 0.2:
+        y = np.array(["maybe", "no", "yes"])[y]
     return Case(seed, name, params, rows, given, y, weight, optional, draw.notes)
 
 

@@ -1,4 +1,8 @@
-"""How many cases warned, by estimator, at the end of a run; under xdist too."""
+"""How many cases warned, by estimator, at the end of a run; under xdist too.
+
+``refused`` ended with an error that names a parameter, ``understated`` warned with a gap that is
+ten times too good, ``blurred`` have a level whose gap float64 cannot know to the tolerance.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,14 @@ if TYPE_CHECKING:
 
 #: the name under which a test hands its counts on
 PROPERTY = "adversarial"
-COLUMNS = ("cases", "warned", "refused", "understated", "failed")
+COLUMNS = ("cases", "warned", "refused", "understated", "blurred", "failed")
 
 
 def tally(outcomes: list[Outcome]) -> list[list[Any]]:
     """One line a case: its estimator, then a count a column; made of what xdist can carry."""
     return [
         [o.case.name, 1]
-        + [int(bool(part)) for part in (o.warned, o.refused, o.understated, o.failures)]
+        + [int(bool(part)) for part in (o.warned, o.refused, o.understated, o.blurred, o.failures)]
         for o in outcomes
     ]
 
