@@ -18,7 +18,7 @@ import tausvm
 from . import judging
 from .judging import Claim, Outcome, TooLong, claims, names_a_parameter, patience, run, weigh
 from .problems import LARGEST, TURNS, Case, make_case
-from .truth import GroupLoss, L, Loss, gram, joint_truth, kernel_truth, long, projected
+from .truth import REPAIRS, GroupLoss, L, Loss, gram, joint_truth, kernel_truth, long
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(24, 2))
@@ -234,10 +234,13 @@ def test_an_independent_solver_finds_the_same_optimum(kind: str, offset: bool) -
     assert float(truth.dual) == pytest.approx(optimum, rel=1e-6)
     assert float(truth.primal) == pytest.approx(optimum, rel=1e-6)
     # and any other β bounds it from below, any other offset from above
-    other = projected(L(0.8) * beta + L(0.3), *loss.bounds(), offset)
-    assert abs(float(other.sum())) < 1e-15 or not offset
-    worse = kernel_truth(K, y, loss, offset, other, L(0.0), K.values @ other)
-    assert float(worse.dual) < optimum < float(worse.primal)
+    for repair in REPAIRS:
+        lower, upper = loss.bounds()
+        other = repair(L(0.8) * beta + L(0.3), lower, upper, offset)
+        assert (lower <= other).all() and (other <= upper).all()
+        assert abs(float(other.sum())) < 1e-15 or not offset
+        worse = kernel_truth(K, y, loss, offset, other, L(0.0), K.values @ other)
+        assert float(worse.dual) < optimum < float(worse.primal)
 
 
 @pytest.mark.parametrize("power", [1, 2])

@@ -212,6 +212,24 @@ def projected(beta: Long, lower: Long, upper: Long, offset: bool) -> Long:
     return beta
 
 
+def balanced(beta: Long, lower: Long, upper: Long, offset: bool) -> Long:
+    """β in its box, with sum zero by shrinking the heavier side: what is 0 stays 0."""
+    beta = np.clip(beta, lower, upper)
+    if not offset:
+        return beta
+    up, down = beta[beta > 0].sum(), -beta[beta < 0].sum()
+    if up == 0 or down == 0:
+        return np.zeros_like(beta)
+    beta = np.where(beta > 0, beta * min(down / up, L(1)), beta * min(up / down, L(1)))
+    room = np.where(np.abs(beta) > 0, np.minimum(upper - beta, beta - lower), 0)
+    beta[np.argmax(room)] -= beta.sum()
+    return beta
+
+
+#: ways to a feasible β: whichever gives the better bound counts
+REPAIRS = (projected, balanced)
+
+
 # ---- verdicts ----
 
 
@@ -269,8 +287,9 @@ def kernel_truth(
     size = K.size @ np.abs(beta)
     primal = beta @ fitted / 2 + loss.values(y - predicted).sum()
     error = SUM * EPS * (size + abs(intercept) + np.abs(y))
-    feasible = projected(beta, *loss.bounds(), offset)
-    dual, gain_size = dual_value(K, y, loss, offset, feasible)
+    dual, gain_size = max(
+        dual_value(K, y, loss, offset, repair(beta, *loss.bounds(), offset)) for repair in REPAIRS
+    )
     unknown = loss.wobble(y - predicted, error).sum()
     unknown += SUM * EPS * (np.abs(beta) @ size + loss.values(y - predicted).sum() + gain_size)
     if interpolated is not None:
@@ -288,6 +307,16 @@ def dual_value(K: Gram, y: Long, loss: Loss, offset: bool, beta: Long) -> tuple[
     quadratic = beta @ (K.values @ beta) / 2
     size = np.abs(z) @ np.abs(beta) + conjugate
     return z @ beta - quadratic - conjugate, size
+
+
+def linear_dual(Z: Long, y: Long, loss: Loss, free: bool, beta: Long) -> tuple[Long, Long]:
+    """The dual of a feasible β by the weights of the features, and the size of its roundoff."""
+    z = y - (np.sort(y)[len(y) // 2] if free else L(0))
+    conjugate = loss.conjugate(beta).sum()
+    weights, sizes = beta @ Z, np.abs(beta) @ np.abs(Z)
+    size = np.abs(z) @ np.abs(beta) + conjugate
+    size += np.abs(weights) @ sizes + SUM * EPS * (sizes @ sizes)
+    return z @ beta - weights @ weights / 2 - conjugate, size
 
 
 def linear_truth(
@@ -308,27 +337,13 @@ def linear_truth(
     penalised = (intercept / L(column)) ** 2 if column else L(0)
     primal = (coef @ coef + penalised) / 2 + loss.values(y - predicted).sum()
     error = SUM * EPS * (np.abs(X) @ np.abs(coef) + abs(intercept) + np.abs(y))
-    feasible = projected(beta, *loss.bounds(), free)
     Z = np.column_stack([X, np.full(len(X), L(column))]) if column else X
-    weights = feasible @ Z
-    centre = np.sort(y)[len(y) // 2] if free else L(0)
-    z = y - centre
-    conjugate = loss.conjugate(feasible).sum()
-    dual = z @ feasible - weights @ weights / 2 - conjugate
-    unknown = loss.wobble(y - predicted, error).sum()
-    sizes = np.abs(feasible) @ np.abs(Z)
-    unknown += (
-        SUM
-        * EPS
-        * (
-            coef @ coef
-            + penalised
-            + loss.values(y - predicted).sum()
-            + np.abs(z) @ np.abs(feasible)
-            + conjugate
-            + np.abs(weights) @ sizes
-        )
+    dual, gain_size = max(
+        linear_dual(Z, y, loss, free, repair(beta, *loss.bounds(), free)) for repair in REPAIRS
     )
+    losses = loss.values(y - predicted).sum()
+    unknown = loss.wobble(y - predicted, error).sum()
+    unknown += SUM * EPS * (coef @ coef + penalised + losses + gain_size)
     strayed = straying(predicted - X @ coef - intercept, error, np.abs(X) @ np.abs(coef))
     return Truth(primal, dual, unknown, NOTHING * loss.best_constant(y, free), strayed)
 
@@ -394,6 +409,17 @@ class GroupLoss:
         return sum(columns, L(0))
 
 
+def joint_dual(
+    K: Gram, B: Long, y: Long, loss: GroupLoss, offset: bool, alpha: Long
+) -> tuple[Long, Long]:
+    """The dual of a feasible α, and the size its roundoff is relative to."""
+    z = y - (np.sort(y, axis=0)[len(y) // 2] if offset else L(0))
+    conjugate = loss.conjugate(alpha).sum()
+    quadratic = (alpha * (K.values @ alpha @ B)).sum() / 2
+    size = (np.abs(z) * np.abs(alpha)).sum() + conjugate
+    return (z * alpha).sum() - quadratic - conjugate, size
+
+
 def joint_truth(
     K: Gram,
     B: Long,
@@ -410,20 +436,12 @@ def joint_truth(
     losses = loss.values(y - predicted).sum()
     primal = (alpha * fitted).sum() / 2 + losses
     error = SUM * EPS * (size + np.abs(intercept) + np.abs(y))
-    lower, upper = loss.outputs.bounds()
-    feasible = np.column_stack(
-        [projected(*column, offset) for column in zip(alpha.T, lower.T, upper.T, strict=True)]
+    columns = list(zip(alpha.T, *(bound.T for bound in loss.outputs.bounds()), strict=True))
+    dual, gain_size = max(
+        joint_dual(K, B, y, loss, offset, np.column_stack([repair(*c, offset) for c in columns]))
+        for repair in REPAIRS
     )
-    centre = np.sort(y, axis=0)[len(y) // 2] if offset else L(0)
-    z = y - centre
-    conjugate = loss.conjugate(feasible).sum()
-    quadratic = (feasible * (K.values @ feasible @ B)).sum() / 2
-    dual = (z * feasible).sum() - quadratic - conjugate
     unknown = loss.wobble(y - predicted, error).sum()
-    unknown += (
-        SUM
-        * EPS
-        * ((np.abs(alpha) * size).sum() + losses + (np.abs(z) * np.abs(feasible)).sum() + conjugate)
-    )
+    unknown += SUM * EPS * ((np.abs(alpha) * size).sum() + losses + gain_size)
     strayed = straying(predicted - fitted - intercept, error, size)
     return Truth(primal, dual, unknown, NOTHING * loss.best_constant(y, offset), strayed)
