@@ -168,11 +168,13 @@ def test_permutations_and_shifts(estimator, seed):
 @settings(max_examples=6)
 @given(size=st.floats(0.01, 100.0))
 def test_scale_of_y(estimator, size):
-    """The pinball loss is of degree 1: C grows with y; squares are of degree 2: it does not."""
+    """The pinball loss is of degree 1: C grows with y, by itself unless told not to."""
     model = fitted(estimator, epsilon=0.2)
-    C = model.C * (size if estimator is JointQuantileSVR else 1.0)
-    scaled = clone(model).set_params(C=C, epsilon=0.2 * size).fit(X, size * Y)
+    scaled = clone(model).set_params(epsilon=0.2 * size).fit(X, size * Y)
     np.testing.assert_allclose(scaled.predict(X) / size, model.predict(X), atol=1e-5)
+    C = model.C * (size * np.std(Y) if estimator is JointQuantileSVR else 1.0)
+    given = clone(scaled).set_params(C=C, scale_C=False).fit(X, size * Y)
+    np.testing.assert_allclose(given.predict(X), scaled.predict(X), atol=1e-5 * size)
 
 
 @pytest.mark.parametrize("estimator", LEVELS)

@@ -19,22 +19,26 @@ def solve_program(
 ) -> tuple[Array, float]:
     """min ½αᵀHα − linear·α + Σᵢ (ε‖αᵢ‖ + Σⱼ gᵢⱼ(αᵢⱼ))  [Σᵢ αᵢ = 0], and its value.
 
-    ``outputs`` holds lower, upper, ridge₋ and ridge₊, each (n, p) like ``linear``; the rows of
-    ``hessian`` go through α row by row. With ridges α is written as plus − minus, without them
-    it lies between its bounds.
+    ``outputs`` holds lower, upper, ridge₋ and ridge₊, each (n, p) like ``linear``, bounds
+    possibly infinite; the rows of ``hessian`` go through α row by row. Where ridges differ α is
+    written as plus − minus.
     """
-    lower, upper, ridge_minus, ridge_plus = outputs
+    lower, upper, ridge_minus, ridge_plus = (table.ravel() for table in outputs)
     n, p = linear.shape
     m = n * p
     eye = sp.identity(m, format="csc")
-    if (ridge_plus > 0).all():
-        alpha = sp.hstack([eye, -eye], format="csc")
-        quadratic = np.diag(np.concatenate([ridge_plus.ravel(), ridge_minus.ravel()]))
-        inequalities, ends = [-sp.identity(2 * m)], [np.zeros(2 * m)]
-    else:
+    if (ridge_plus == ridge_minus).all():
         alpha = eye
-        quadratic = np.zeros((m, m))
-        inequalities, ends = [eye, -eye], [upper.ravel(), -lower.ravel()]
+        quadratic = np.diag(ridge_plus)
+        inequalities, ends = [eye, -eye], [upper, -lower]
+    else:
+        alpha = sp.hstack([eye, -eye], format="csc")
+        quadratic = np.diag(np.concatenate([ridge_plus, ridge_minus]))
+        inequalities = [-sp.identity(2 * m, format="csc"), sp.identity(2 * m, format="csc")]
+        ends = [np.zeros(2 * m), np.concatenate([upper, -lower])]
+    kept = [np.isfinite(end) for end in ends]
+    inequalities = [block.tocsr()[rows] for block, rows in zip(inequalities, kept, strict=True)]
+    ends = [end[rows] for end, rows in zip(ends, kept, strict=True)]
     quadratic = quadratic + alpha.T @ hessian @ alpha
     norms = n if epsilon > 0 else 0
     P = sp.block_diag([sp.csc_matrix(quadratic), sp.csc_matrix((norms, norms))], format="csc")

@@ -26,7 +26,8 @@ from tausvm.solvers.joint import (
     systems,
 )
 from tausvm.solvers.joint.factors import KroneckerFactor, factor_of, pivoted_cholesky
-from tausvm.solvers.joint.interior_point import _Iterate, solve_interior_point
+from tausvm.solvers.joint.interior_point import solve_interior_point
+from tausvm.solvers.joint.iterate import Iterate
 from tausvm.solvers.joint.systems import DenseSystem, FactorSystem
 from tausvm.solvers.linalg import LinAlgError
 
@@ -219,7 +220,7 @@ def test_best_offsets(kind, epsilon):
     def value(b: np.ndarray) -> float:
         return float(problem.terms.conjugate(problem.y - fitted - b).sum())
 
-    found = value(best_offsets(problem, fitted))
+    found = value(best_offsets(problem.terms, problem.y - fitted))
     options = {"xatol": 1e-9, "fatol": 1e-11, "maxiter": 5000, "maxfev": 9000}
     start = np.median(problem.y - fitted, axis=0)
     other = minimize(value, start, method="Nelder-Mead", options=options).fun
@@ -297,7 +298,7 @@ def test_systems_give_the_same_step(kind, offset):
     assert rest.sum() > 1e-6 * np.trace(gram.K)
     points = []
     for system in ways:
-        iterate = _Iterate(problem, system)
+        iterate = Iterate(problem.y, problem.terms, offset, system, gram.product)
         for _ in range(4):
             iterate.step()
         points.append((iterate.alpha, iterate.b))
@@ -396,7 +397,7 @@ def test_auto_rescues_a_broken_interior_point(monkeypatch):
     def broken(self):
         raise LinAlgError("not today")
 
-    monkeypatch.setattr(_Iterate, "step", broken)
+    monkeypatch.setattr(Iterate, "step", broken)
     assert solve_interior_point(problem, SolverOptions()).status is Status.NUMERICAL_ERROR
     result = solve_joint(problem)
     assert result.status is Status.SOLVED

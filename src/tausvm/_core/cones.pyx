@@ -19,6 +19,7 @@ second-order cones do too, in the scaling of Nesterov and Todd. All have the met
     step(length)         go that far
 """
 from libc.math cimport sqrt
+from libc.stdint cimport int64_t
 import numpy as np
 
 #: the longest step a direction may be followed
@@ -34,8 +35,8 @@ cdef class Pairs:
     cdef Py_ssize_t m
 
     def __init__(self, s, z):
-        self.s = np.array(s, dtype=np.float64).ravel()
-        self.z = np.array(z, dtype=np.float64).ravel()
+        self.s = np.array(s, dtype=np.float64)
+        self.z = np.array(z, dtype=np.float64)
         self.sv, self.zv = self.s, self.z
         self.m = self.sv.shape[0]
         self.ds, self.dz, self.pull = np.zeros(self.m), np.zeros(self.m), np.zeros(self.m)
@@ -79,114 +80,174 @@ cdef class Pairs:
         return 1e-3 * float(self.s.mean()) / max(float(self.z.mean()), 1e-300)
 
 
-cdef class Box:
-    """lower ≤ α ≤ upper, both finite, with a ridge; (n, p) arrays, multipliers ``size``."""
+cdef class Bounds:
+    """sign·α ≤ end for some entries of α, which starts at ``alpha``; multipliers ``size``.
 
-    cdef readonly Pairs high, low
+    ``entries`` are their places in α row by row; the two sides of a box are two of these.
+    """
+
+    cdef readonly Pairs pairs
     cdef readonly long degree
-    cdef double[::1] alpha, ridge, dalpha
+    cdef readonly object entries
+    cdef readonly double sign
+    cdef const int64_t[::1] at
     cdef Py_ssize_t m
 
-    def __init__(self, lower, upper, ridge, double size):
-        self.m = lower.size
-        self.high = Pairs(upper, np.full(self.m, size))
-        self.low = Pairs(-lower, np.full(self.m, size))
-        self.alpha = np.zeros(self.m)
-        self.dalpha = np.zeros(self.m)
-        self.ridge = np.array(ridge, dtype=np.float64).ravel()
-        self.degree = 2 * self.m
+    def __init__(self, entries, double sign, ends, alpha, double size):
+        self.entries = np.ascontiguousarray(entries, dtype=np.int64)
+        self.at = self.entries
+        self.sign, self.m = sign, len(entries)
+        self.pairs = Pairs(ends - sign * alpha, np.full(self.m, size))
+        self.degree = self.m
 
     def complementarity(self):
-        return self.high.after(0.0) + self.low.after(0.0)
+        return self.pairs.after(0.0)
+
+    def reached(self):
+        """The entries on their way to the bound."""
+        return self.entries[self.pairs.s < self.pairs.z * self.pairs.ratio()]
 
     def add_gradient(self, double[:, ::1] out):
         cdef Py_ssize_t k
         cdef double* o = &out[0, 0]
         for k in range(self.m):
-            o[k] += self.ridge[k] * self.alpha[k] + self.high.zv[k] - self.low.zv[k]
+            o[self.at[k]] += self.sign * self.pairs.zv[k]
 
     def prepare(self, double[:, ::1] d):
         cdef Py_ssize_t k
         cdef double* o = &d[0, 0]
-        cdef Pairs high = self.high, low = self.low
         for k in range(self.m):
-            o[k] += self.ridge[k] + high.zv[k] / high.sv[k] + low.zv[k] / low.sv[k]
+            o[self.at[k]] += self.pairs.zv[k] / self.pairs.sv[k]
 
     def aim(self, double centre, double[:, ::1] out):
         cdef Py_ssize_t k
         cdef double* o = &out[0, 0]
-        self.high.aim(centre)
-        self.low.aim(centre)
+        self.pairs.aim(centre)
         for k in range(self.m):
-            o[k] += self.low.pull[k] - self.high.pull[k]
+            o[self.at[k]] -= self.sign * self.pairs.pull[k]
 
     def follow(self, const double[:, ::1] dalpha):
         cdef Py_ssize_t k
         cdef const double* step = &dalpha[0, 0]
         for k in range(self.m):
-            self.dalpha[k] = step[k]
-            self.high.follow(k, -step[k])
-            self.low.follow(k, step[k])
+            self.pairs.follow(k, -self.sign * step[self.at[k]])
 
     def longest(self):
-        return min(self.high.longest(), self.low.longest())
+        return self.pairs.longest()
 
     def after(self, double length):
-        return self.high.after(length) + self.low.after(length)
+        return self.pairs.after(length)
 
     def step(self, double length):
-        cdef Py_ssize_t k
-        for k in range(self.m):
-            self.alpha[k] += length * self.dalpha[k]
-        self.high.step(length)
-        self.low.step(length)
+        self.pairs.step(length)
+
+
+cdef class Half:
+    """One side of :class:`Halves`: a part in [0, end] with a ridge; ``end`` may be infinite."""
+
+    cdef Pairs floor, ceiling
+    cdef double[::1] ridge
+    #: where a finite end has its slack among those of ``ceiling``, −1 for none
+    cdef int64_t[::1] slot
+    cdef Py_ssize_t m
+
+    def __init__(self, start, ends, ridge, double size):
+        self.m = len(start)
+        self.ridge = np.array(ridge, dtype=np.float64)
+        finite = np.isfinite(ends)
+        self.slot = np.where(finite, np.cumsum(finite) - 1, -1).astype(np.int64)
+        self.floor = Pairs(start, np.full(self.m, size))
+        rooms = (ends - start)[finite]
+        self.ceiling = Pairs(rooms, np.full(len(rooms), size))
+
+    cdef inline double gradient(self, Py_ssize_t k) noexcept nogil:
+        cdef double total = self.ridge[k] * self.floor.sv[k] - self.floor.zv[k]
+        if self.slot[k] >= 0:
+            total += self.ceiling.zv[self.slot[k]]
+        return total
+
+    cdef inline double stiffness(self, Py_ssize_t k) noexcept nogil:
+        cdef int64_t c = self.slot[k]
+        cdef double total = self.ridge[k] + self.floor.zv[k] / self.floor.sv[k]
+        if c >= 0:
+            total += self.ceiling.zv[c] / self.ceiling.sv[c]
+        return total
+
+    cdef inline double pull(self, Py_ssize_t k) noexcept nogil:
+        cdef int64_t c = self.slot[k]
+        return self.floor.pull[k] - (self.ceiling.pull[c] if c >= 0 else 0.0)
+
+    cdef inline void follow(self, Py_ssize_t k, double step) noexcept nogil:
+        self.floor.follow(k, step)
+        if self.slot[k] >= 0:
+            self.ceiling.follow(self.slot[k], -step)
+
+    cdef void aim(self, double centre) noexcept nogil:
+        self.floor.aim(centre)
+        self.ceiling.aim(centre)
+
+    cdef double longest(self) noexcept nogil:
+        return min(self.floor.longest(), self.ceiling.longest())
+
+    cdef double after(self, double length) noexcept nogil:
+        return self.floor.after(length) + self.ceiling.after(length)
+
+    cdef void step(self, double length) noexcept nogil:
+        self.floor.step(length)
+        self.ceiling.step(length)
+
+    def reached(self):
+        """Whether each part is on its way to its end."""
+        slots = np.asarray(self.slot)
+        out = np.zeros(self.m, dtype=bool)
+        if self.ceiling.m:
+            near = self.ceiling.s < self.ceiling.z * self.ceiling.ratio()
+            out[slots >= 0] = near[slots[slots >= 0]]
+        return out
 
 
 cdef class Halves:
-    """α = plus − minus, both ≥ 0, with a ridge of its own each; multipliers ``size``.
+    """α = plus − minus, 0 ≤ plus ≤ upper, 0 ≤ minus ≤ −lower, with a ridge of its own each.
 
-    With G the rest of the derivative by α the two equations are G + ridge₊·plus − z₊ = 0 and
-    −G + ridge₋·minus − z₋ = 0. The first is that of α; ``excess`` is their sum, which the
-    second must lose.
+    For entries of α that start at 0, given by their places row by row; bounds may be infinite;
+    multipliers ``size``. With G the rest of the derivative by α the two equations are
+    G + ridge₊·plus − z₊ + (multiplier of upper) = 0 and −G + ridge₋·minus − z₋ + (that of
+    lower) = 0. The first is that of α; ``excess`` is their sum, which the second must lose.
     """
 
-    cdef readonly Pairs plus, minus
+    cdef readonly Half plus, minus
     cdef readonly long degree
-    cdef double[::1] ridge_plus, ridge_minus, excess
+    cdef readonly object entries
+    cdef const int64_t[::1] at
+    cdef double[::1] excess
     cdef Py_ssize_t m
 
-    def __init__(self, ridge_minus, ridge_plus, double size):
-        self.m = ridge_plus.size
-        self.ridge_plus = np.array(ridge_plus, dtype=np.float64).ravel()
-        self.ridge_minus = np.array(ridge_minus, dtype=np.float64).ravel()
-        start = size / np.maximum(self.ridge_plus, self.ridge_minus)
-        self.plus = Pairs(start, np.full(self.m, size))
-        self.minus = Pairs(start, np.full(self.m, size))
+    def __init__(self, entries, lower, upper, ridge_minus, ridge_plus, double size):
+        self.entries = np.ascontiguousarray(entries, dtype=np.int64)
+        self.at = self.entries
+        self.m = len(entries)
+        start = np.minimum(size / np.maximum(ridge_plus, ridge_minus),
+                           0.5 * np.minimum(upper, -lower))
+        self.plus = Half(start, upper, ridge_plus, size)
+        self.minus = Half(start, -lower, ridge_minus, size)
         self.excess = np.zeros(self.m)
-        self.degree = 2 * self.m
+        self.degree = 2 * self.m + self.plus.ceiling.m + self.minus.ceiling.m
 
     def complementarity(self):
-        return self.plus.after(0.0) + self.minus.after(0.0)
+        return self.after(0.0)
 
     def add_gradient(self, double[:, ::1] out):
         cdef Py_ssize_t k
         cdef double* o = &out[0, 0]
         for k in range(self.m):
-            o[k] += self.ridge_plus[k] * self.plus.sv[k] - self.plus.zv[k]
-
-    cdef inline double stiff_plus(self, Py_ssize_t k) noexcept nogil:
-        return self.ridge_plus[k] + self.plus.zv[k] / self.plus.sv[k]
-
-    cdef inline double stiff_minus(self, Py_ssize_t k) noexcept nogil:
-        return self.ridge_minus[k] + self.minus.zv[k] / self.minus.sv[k]
+            o[self.at[k]] += self.plus.gradient(k)
 
     def prepare(self, double[:, ::1] d):
         cdef Py_ssize_t k
         cdef double* o = &d[0, 0]
         for k in range(self.m):
-            self.excess[k] = (self.ridge_plus[k] * self.plus.sv[k] - self.plus.zv[k]
-                              + self.ridge_minus[k] * self.minus.sv[k] - self.minus.zv[k])
-            o[k] += 1.0 / (1.0 / self.stiff_plus(k) + 1.0 / self.stiff_minus(k))
+            self.excess[k] = self.plus.gradient(k) + self.minus.gradient(k)
+            o[self.at[k]] += 1.0 / (1.0 / self.plus.stiffness(k) + 1.0 / self.minus.stiffness(k))
 
     def aim(self, double centre, double[:, ::1] out):
         cdef Py_ssize_t k
@@ -195,9 +256,10 @@ cdef class Halves:
         self.plus.aim(centre)
         self.minus.aim(centre)
         for k in range(self.m):
-            first, second = self.stiff_plus(k), self.stiff_minus(k)
-            o[k] += ((self.plus.pull[k] * second - (self.minus.pull[k] - self.excess[k]) * first)
-                     / (first + second))
+            first, second = self.plus.stiffness(k), self.minus.stiffness(k)
+            o[self.at[k]] += ((self.plus.pull(k) * second
+                               - (self.minus.pull(k) - self.excess[k]) * first)
+                              / (first + second))
 
     def follow(self, const double[:, ::1] dalpha):
         cdef Py_ssize_t k
@@ -205,11 +267,11 @@ cdef class Halves:
         cdef double first, both, down
         for k in range(self.m):
             # the two equations added: stiff₊ dp + stiff₋ dm = pull₊ + pull₋, and dp − dm = dα
-            first = self.stiff_plus(k)
-            both = self.plus.pull[k] + self.minus.pull[k] - self.excess[k]
-            down = (both - first * step[k]) / (first + self.stiff_minus(k))
+            first = self.plus.stiffness(k)
+            both = self.plus.pull(k) + self.minus.pull(k) - self.excess[k]
+            down = (both - first * step[self.at[k]]) / (first + self.minus.stiffness(k))
             self.minus.follow(k, down)
-            self.plus.follow(k, down + step[k])
+            self.plus.follow(k, down + step[self.at[k]])
 
     def longest(self):
         return min(self.plus.longest(), self.minus.longest())
@@ -257,7 +319,7 @@ cdef double reach_in_cone(double x0, const double* x1, double d0, const double* 
 
 
 cdef class Norms:
-    """ε‖αᵢ‖: the cone tᵢ ≥ ‖αᵢ‖ with multipliers (ε, qᵢ), ‖qᵢ‖ ≤ ε.
+    """ε‖αᵢ‖: the cone tᵢ ≥ ‖αᵢ‖ with multipliers (ε, qᵢ), ‖qᵢ‖ ≤ ε; α starts at ``alpha``.
 
     W = η·[[w₀, w₁ᵀ], [w₁, I + w₁w₁ᵀ/(1 + w₀)]] maps (ε, q) and, inverted, (t, α) to the same
     point λ. With the cone's own t eliminated its curvature is
@@ -271,12 +333,13 @@ cdef class Norms:
     cdef double[::1] work
     cdef Py_ssize_t n, p
 
-    def __init__(self, Py_ssize_t n, Py_ssize_t p, double epsilon, double product):
+    def __init__(self, alpha, double epsilon, double product):
+        n, p = alpha.shape
         self.n, self.p, self.epsilon = n, p, epsilon
-        self.t = np.full(n, product / epsilon)
+        self.t = np.sqrt(np.square(alpha).sum(axis=1)) + product / epsilon
         self.dt, self.w0, self.eta = np.zeros(n), np.zeros(n), np.zeros(n)
         self.first, self.l0 = np.zeros(n), np.zeros(n)
-        self.alpha, self.q = np.zeros((n, p)), np.zeros((n, p))
+        self.alpha, self.q = np.array(alpha), np.zeros((n, p))
         self.dalpha, self.dq = np.zeros((n, p)), np.zeros((n, p))
         self.w1, self.l1, self.pull = np.zeros((n, p)), np.zeros((n, p)), np.zeros((n, p))
         self.work = np.zeros(4 * p)

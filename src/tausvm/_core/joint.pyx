@@ -161,14 +161,14 @@ def primal_dual_steps(double[:, ::1] alpha, double[:, ::1] gradient, double[:, :
                       double[::1] weighted_sum, const double[:, ::1] rows,
                       const int64_t[::1] slots, const double[:, ::1] B, bint separable,
                       const double[:, :, ::1] terms, double epsilon,
-                      const double[::1] nu, const double[::1] step, double inverse_nu_sum,
+                      const double[::1] nu, const double[::1] stiffness, double inverse_nu_sum,
                       const int64_t[::1] order, const int64_t[::1] active, bint offset):
     """Steps of Algorithm 1 at the samples ``order``, with incremental products.
 
-    ``gradient`` = ∇s(α) is kept at the samples ``active``; ``weighted_sum`` is
-    Σᵢ (θᵢ/νᵢ + αᵢ), so that the projection onto span(1) costs p operations. Row i of the
-    scalar kernel is rows[slots[i]], n numbers where the kernel is k·B, and the p×(n·p) block
-    of a general matrix-valued kernel otherwise.
+    ``stiffness`` is 1/μ, 0 for a step as long as the terms allow. ``gradient`` = ∇s(α) is kept
+    at the samples ``active``; ``weighted_sum`` is Σᵢ (θᵢ/νᵢ + αᵢ), so that the projection onto
+    span(1) costs p operations. Row i of the scalar kernel is rows[slots[i]], n numbers where
+    the kernel is k·B, and the p×(n·p) block of a general matrix-valued kernel otherwise.
     """
     cdef Py_ssize_t t, i, j, l, k, p = alpha.shape[1], n = alpha.shape[0]
     cdef Py_ssize_t m = active.shape[0], steps = order.shape[0]
@@ -192,9 +192,9 @@ def primal_dual_steps(double[:, ::1] alpha, double[:, ::1] gradient, double[:, :
                     value += 2.0 * bar - theta[i, j]
                     weighted_sum[j] += (bar - theta[i, j]) / nu[i]
                     theta[i, j] = bar
-                z[j] = alpha[i, j] / step[i] - value
+                z[j] = alpha[i, j] * stiffness[i] - value
             respond(z, &terms[0, i, 0], &terms[1, i, 0], &terms[3, i, 0], &terms[4, i, 0],
-                    1.0 / step[i], p, epsilon, work, new, shift)
+                    stiffness[i], p, epsilon, work, new, shift)
             largest = 0.0
             for j in range(p):
                 moved[j] = new[j] - alpha[i, j]

@@ -47,6 +47,7 @@ class JointLevels(JointMachine):
         coef0: float = 0.0,
         tol: float = 1e-4,
         C: float = 1.0,
+        scale_C: bool = True,
         fit_intercept: bool = True,
         solver: str = "auto",
         shrinking: bool = True,
@@ -67,6 +68,7 @@ class JointLevels(JointMachine):
         self.coef0 = coef0
         self.tol = tol
         self.C = C
+        self.scale_C = scale_C
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.shrinking = shrinking
@@ -126,7 +128,7 @@ class JointLevels(JointMachine):
         self._fit_joint(data, targets, losses, mixing)
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, raw: bool = False) -> Array:
         """Predict at the rows of X.
 
         Parameters
@@ -134,13 +136,15 @@ class JointLevels(JointMachine):
         X : array or CSR matrix of shape (n_samples, n_features)
             Kernel values with the training rows, (n_samples, n_training), for
             ``kernel="precomputed"``.
+        raw : bool
+            The function that was fitted and certified, before ``rearrange``.
 
         Returns
         -------
         array of shape (n_samples,), or (n_samples, n_levels) for a list of levels
         """
         values = self._decision_values(X)
-        if self.rearrange:
+        if self.rearrange and not raw:
             values.sort(axis=1)
         return values[:, 0] if self._single_level else values
 
@@ -208,19 +212,22 @@ class JointQuantileSVR(JointLevels):
     rearrange : bool
         Sort the levels of each prediction, so that they never cross. It costs nothing at
         training, and never raises the summed pinball loss at a point; a curve may then have a
-        kink where two levels met.
+        kink where two levels met. The certificate is of the function before that.
     C : float
         Cost of a unit of loss. The paper's λ is C = 1/(λn).
+    scale_C : bool
+        Whether C counts in standard deviations of y (weighted; 1 where y is constant): cᵢ is
+        C·wᵢ times that, and C = 1 is sensible in any unit. False takes C as it is.
     solver : {"auto", "interior_point", "primal_dual_cd"}
     shrinking : bool
         For ``primal_dual_cd``: leave settled samples out between checks.
     cache_size : float
-        Megabytes for the Gram matrix, which is held whole in float64: 8n² bytes. An error
-        tells where that is not enough.
+        Megabytes for the Gram matrix, which is held whole in float64: 8n² bytes, and for what
+        the solver keeps beside it. An error tells where that is not enough.
     max_iter : int
         Bound on the iterations, −1 for none: Newton steps, or passes of ``primal_dual_cd``.
     random_state : int, RandomState or None
-        Of the order of samples in ``primal_dual_cd``.
+        Of the order of samples in ``primal_dual_cd``; None is the same order every time.
     kernel, degree, gamma, coef0, tol, fit_intercept, time_limit, verbose
         As in :class:`SVR`.
 
@@ -281,6 +288,8 @@ class JointExpectileSVR(JointLevels):
 max_iter, random_state, kernel, degree, gamma, coef0, tol, fit_intercept, time_limit, verbose
         As in :class:`JointQuantileSVR`. Rearranging lowers the summed loss of quantiles; for
         expectiles it orders them, and no more is claimed.
+    scale_C : bool
+        For :class:`JointQuantileSVR`'s sake: a squared loss has the unit of ½‖f‖², so C has none.
 
     Attributes
     ----------
@@ -336,6 +345,9 @@ class JointSVR(JointMachine):
         Residuals of Euclidean length up to ε cost nothing.
     output_kernel : {"identity"}, array (p, p) or TransformableKernel
         B, which says how alike the outputs are, as in :class:`JointQuantileSVR`.
+    scale_C : bool
+        Whether C counts in standard deviations of y, over all outputs, so that it means the
+        same in any unit. The squared loss makes no difference between them.
     C, solver, shrinking, cache_size, max_iter, random_state, kernel, degree, gamma, coef0, tol, \
 fit_intercept, time_limit, verbose
         As in :class:`JointQuantileSVR`.
@@ -374,6 +386,7 @@ result_, dual_gap_, n_iter_, n_features_in_, feature_names_in_
         coef0: float = 0.0,
         tol: float = 1e-4,
         C: float = 1.0,
+        scale_C: bool = False,
         fit_intercept: bool = True,
         solver: str = "auto",
         shrinking: bool = True,
@@ -392,6 +405,7 @@ result_, dual_gap_, n_iter_, n_features_in_, feature_names_in_
         self.coef0 = coef0
         self.tol = tol
         self.C = C
+        self.scale_C = scale_C
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.shrinking = shrinking

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,19 +20,35 @@ from ..kernels import (
     SeparableGram,
     TransformableGram,
     TransformableKernel,
+    UnknownGram,
     check_output_matrix,
     make_kernel,
 )
 from ..losses import GroupTerms, Loss
-from ..solvers.joint import JOINT_SOLVERS, JointOptions, JointProblem, JointResult, solve_joint
+from ..solvers.joint import (
+    JOINT_SOLVERS,
+    JointOptions,
+    JointProblem,
+    JointResult,
+    interior_point_bytes,
+    interior_point_fits,
+    solve_joint,
+)
+from ..solvers.monitor import OutOfTime
+from ..solvers.units import Units, spread
 from .data import TrainingSet, costs
-from .machine import KernelMachine
+from .machine import KernelMachine, slices
 from .parameters import refuse
 from .progress import progress_log, warn_unless_solved
 from .threads import one_blas_thread
 
 Array = NDArray[np.float64]
 OutputKernel = str | Array | TransformableKernel
+
+#: bytes beyond ``cache_size`` that the factors and vectors of a solver may take
+BESIDE_CACHE = 150e6
+#: vectors (n, p) that the leanest solver holds
+LEAST_VECTORS = 24
 
 
 class JointMachine(RegressorMixin, KernelMachine):
@@ -59,21 +75,11 @@ class JointMachine(RegressorMixin, KernelMachine):
 
     def _fit_joint(self, data: TrainingSet, y: Array, losses: Sequence[Loss], mixing: Any) -> None:
         """Solve for targets (n, p) and keep what prediction needs."""
-        started = time.perf_counter()
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         options = JointOptions(
-            tol=self.tol, max_iter=self.max_iter, shrinking=bool(self.shrinking), seed=seed
+            tol=self.tol, max_iter=self.max_iter, shrinking=bool(self.shrinking), seed=self._seed()
         )
         with one_blas_thread():
-            gram = self._matrix_gram(data, mixing)
-            terms = GroupTerms.build(losses, y, costs(self.C, data.weight), self.epsilon)
-            problem = JointProblem(gram, y, terms, bool(self.fit_intercept))
-            with progress_log(self.verbose) as callback:
-                options = options.with_(callback=callback)  # type: ignore[assignment]
-                if self.time_limit is not None:
-                    left = self.time_limit - (time.perf_counter() - started)
-                    options = options.with_(time_limit=max(left, 0.0))  # type: ignore[assignment]
-                result = solve_joint(problem, self.solver, options)
+            result = self._solved(data, y, losses, mixing, options)
         self._check_bounded(result.dual_gap)
         support = np.flatnonzero(result.alpha.any(axis=1))
         self.support_ = data.rows[support]
@@ -85,6 +91,37 @@ class JointMachine(RegressorMixin, KernelMachine):
         # a fit that is optimal at its start counts as one iteration
         self.n_iter_ = max(result.n_iter, 1)
         warn_unless_solved(type(self).__name__, [result], options, self.time_limit)
+
+    def _seed(self) -> int:
+        """A seed from ``random_state``; NumPy's global state is left alone."""
+        if self.random_state is None:
+            return 0
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _solved(
+        self,
+        data: TrainingSet,
+        y: Array,
+        losses: Sequence[Loss],
+        mixing: Any,
+        options: JointOptions,
+    ) -> JointResult:
+        """Pose the problem and solve it within the limits, which count from here."""
+        deadline = None if self.time_limit is None else options.clock() + self.time_limit
+        largest = float(data.weight.max())
+        terms = GroupTerms.build(losses, y, data.weight / largest, self.epsilon)
+        if self.scale_C:
+            terms = terms.widened(spread(y, data.weight))
+        units = Units.of(y, data.weight, bool(self.fit_intercept))
+        gram = self._matrix_gram(data, mixing, deadline, options)
+        problem = JointProblem.posed(
+            gram, y, terms, bool(self.fit_intercept), units, float(self.C) * largest
+        )
+        with progress_log(self.verbose) as callback:
+            if deadline is not None:
+                left = max(deadline - options.clock(), 0.0)
+                options = replace(options, time_limit=left)
+            return solve_joint(problem, self.solver, replace(options, callback=callback))
 
     def _mixing(self, p: int) -> Array | TransformableKernel:
         """B, or the kernel that has none; a ValueError for an output kernel of no use."""
@@ -102,30 +139,85 @@ class JointMachine(RegressorMixin, KernelMachine):
             return self._output_matrix(p)
         return check_output_matrix(given, p)
 
-    def _matrix_gram(self, data: TrainingSet, mixing: Array | TransformableKernel) -> MatrixGram:
+    def _matrix_gram(
+        self,
+        data: TrainingSet,
+        mixing: Array | TransformableKernel,
+        deadline: float | None,
+        options: JointOptions,
+    ) -> MatrixGram:
         """The Gram matrix; fixes the kernel, its γ and B."""
         n = len(data)
         if isinstance(mixing, TransformableKernel):
             self.output_matrix_ = None
             self._centre = None
-            self._kernel = make_kernel(
-                self.kernel, self._gamma_value(data), self.degree, self.coef0
-            )
-            return TransformableGram(self._kernel, [Points(X) for X in mixing.images(data.X)])
+            gamma = 1.0 if self.kernel == "linear" else self._gamma_value(data)
+            self._kernel = make_kernel(self.kernel, gamma, self.degree, self.coef0)
+            images = [Points(X) for X in mixing.images(data.X)]
+            gram: MatrixGram = TransformableGram(self._kernel, images)
+            self._check_diagonal(float(np.einsum("ijj->ij", gram.diagonal).min()))
+            return self._with_room(gram, 0.0)
         self.output_matrix_ = mixing
         if self._precomputed:
             self._centre = None
-            return SeparableGram(data.X, mixing)
-        if 8 * n * n > self.cache_size * 2**20:
+            return self._with_room(SeparableGram(data.X, mixing), 0.0)
+        held = 8.0 * n * n
+        if held > self.cache_size * 2**20:
             raise refuse(
                 "cache_size",
-                f"at least {8 * n * n / 2**20:.0f}, the megabytes of the Gram matrix of {n} rows",
+                f"at least {held / 2**20:.0f}, the megabytes of the Gram matrix of {n} rows",
                 self.cache_size,
             )
         points = self._kernel_points(data)
-        gram = self._checked(KernelGram(self._kernel, points, self.cache_size, np.float64))
-        gram.require(np.arange(n))
-        return SeparableGram(gram.rows.astype(np.float64, copy=False), mixing)
+        rows = self._checked(KernelGram(self._kernel, points, self.cache_size, np.float64))
+        matrix = self._filled(rows, deadline, options)
+        if matrix is None:
+            return UnknownGram(n, len(mixing))
+        return self._with_room(SeparableGram(matrix, mixing), held)
+
+    def _filled(
+        self, gram: KernelGram, deadline: float | None, options: JointOptions
+    ) -> Array | None:
+        """All rows of the matrix, checked; None where the time limit came first."""
+
+        def watch() -> None:
+            if deadline is not None and options.clock() >= deadline:
+                raise OutOfTime
+
+        gram.watch = watch
+        try:
+            gram.require(np.arange(len(gram)))
+        except OutOfTime:
+            return None
+        finally:
+            gram.watch = None
+        matrix = gram.rows.astype(np.float64, copy=False)
+        for part in slices(len(matrix), 8 * len(matrix)):
+            if not np.isfinite(matrix[part]).all():
+                raise ValueError(
+                    f"kernel must have finite values, got {self.kernel!r}, which gives inf or NaN "
+                    "for rows of X: scale the features"
+                )
+        return matrix
+
+    def _with_room(self, gram: MatrixGram, held: float) -> MatrixGram:
+        """The matrix, told how much memory solvers have beside what it holds.
+
+        A ValueError that names ``cache_size`` where that is not enough for the solver.
+        """
+        n, p = gram.shape
+        gram.room = max(self.cache_size * 2**20 - held, 0.0) + BESIDE_CACHE
+        fits = interior_point_fits(gram) or self.solver != "interior_point"
+        least = 8.0 * LEAST_VECTORS * n * p
+        if not fits or least > gram.room:
+            needed = interior_point_bytes(gram) if not fits else least
+            raise refuse(
+                "cache_size",
+                f"at least {(held + needed - BESIDE_CACHE) / 2**20:.0f}, the megabytes of {n} rows "
+                f"and {p} outputs for solver={self.solver!r}",
+                self.cache_size,
+            )
+        return gram
 
     @property
     def _weights(self) -> Array:
@@ -143,8 +235,10 @@ class JointMachine(RegressorMixin, KernelMachine):
         kernel: TransformableKernel = self.output_kernel
         support = [Points(image) for image in kernel.images(self.support_vectors_)]
         for i, image in enumerate(kernel.images(X)):
-            for j, points in enumerate(support):
-                values[:, i] += self._kernel.between(Points(image), points) @ self.dual_coef_[j]
+            for part in slices(X.shape[0], 8 * len(self.support_)):
+                rows = Points(image[part])
+                for j, points in enumerate(support):
+                    values[part, i] += self._kernel.between(rows, points) @ self.dual_coef_[j]
         return values
 
     @property

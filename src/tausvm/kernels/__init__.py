@@ -6,6 +6,7 @@ from .matrix import (
     SeparableGram,
     TransformableGram,
     TransformableKernel,
+    UnknownGram,
     check_output_matrix,
     level_kernel,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "SeparableGram",
     "TransformableGram",
     "TransformableKernel",
+    "UnknownGram",
     "check_output_matrix",
     "level_kernel",
     "make_kernel",

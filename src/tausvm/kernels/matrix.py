@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,9 +16,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .gram import CHUNK_BYTES
+from .gram import CHUNK_BYTES, SECONDS_AN_ENTRY
 from .points import Points
 from .scalar import Kernel
 
@@ -26,6 +28,8 @@ Index = NDArray[np.int64]
 
 #: eigenvalues of B up to this share of the largest are rounding
 NEGLIGIBLE = 1e-14
+#: entries of the matrix between two moments at which a product may be ended
+PIECE = 1 << 25
 #: a given B may be asymmetric or indefinite by this share of its largest entry
 ROUNDING = 1e-10
 
@@ -86,15 +90,32 @@ class TransformableKernel:
     def __len__(self) -> int:
         return len(self.transformations)
 
-    def images(self, X: Any) -> list[Array]:
-        """Tⱼ(X) for every j."""
-        images = [np.ascontiguousarray(T(X), dtype=np.float64) for T in self.transformations]
+    def images(self, X: Any) -> list[Any]:
+        """Tⱼ(X) for every j: arrays, or CSR matrices where one of them is sparse."""
+        images = [T(X) for T in self.transformations]
+        sparse = any(sp.issparse(image) for image in images)
+        try:
+            images = [
+                sp.csr_matrix(image, dtype=np.float64)
+                if sparse
+                else np.ascontiguousarray(image, dtype=np.float64)
+                for image in images
+            ]
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"output_kernel: the transformations must return arrays of numbers: {error}"
+            ) from None
         shapes = {image.shape for image in images}
-        if len(shapes) != 1 or images[0].ndim != 2 or len(images[0]) != X.shape[0]:
+        if len(shapes) != 1 or images[0].ndim != 2 or images[0].shape[0] != X.shape[0]:
             raise ValueError(
                 "output_kernel: the transformations must return arrays of one shape with "
                 f"{X.shape[0]} rows, got shapes {sorted(shapes)}"
             )
+        for image in images:
+            if not np.isfinite(image.data if sparse else image).all():
+                raise ValueError(
+                    "output_kernel: the transformations must return finite numbers, got inf or NaN"
+                )
         return images
 
 
@@ -103,6 +124,24 @@ class MatrixGram(ABC):
 
     #: n and p
     shape: tuple[int, int]
+    #: bytes that solvers may use beside what the matrix holds
+    room: float = np.inf
+    #: called between parts of long work; ends it by an exception
+    watch: Callable[[], None] | None = None
+
+    def pause(self) -> None:
+        """A moment at which long work may be ended."""
+        if self.watch is not None:
+            self.watch()
+
+    @abstractmethod
+    def scaled(self, factor: float) -> MatrixGram:
+        """The matrix times a positive number, for the same room."""
+
+    @property
+    @abstractmethod
+    def product_seconds(self) -> float:
+        """About how long a product takes."""
 
     @abstractmethod
     def product(self, alpha: Array) -> Array:
@@ -129,6 +168,24 @@ class MatrixGram(ABC):
         """
 
 
+class UnknownGram(MatrixGram):
+    """A matrix for which there was no time: α = 0 is the only point that can be judged."""
+
+    product_seconds = np.inf
+
+    def __init__(self, n: int, p: int) -> None:
+        self.shape = n, p
+
+    def scaled(self, factor: float) -> UnknownGram:
+        return self
+
+    def _unknown(self, *_: object) -> Any:
+        raise RuntimeError("the Gram matrix was not computed")
+
+    product = column = entries = rows = _unknown
+    diagonal = property(_unknown)  # type: ignore[assignment]
+
+
 class SeparableGram(MatrixGram):
     """k(x, x')·B with the n×n matrix of k held in float64.
 
@@ -143,8 +200,29 @@ class SeparableGram(MatrixGram):
         self.B = np.ascontiguousarray(B, dtype=np.float64)
         self.shape = len(self.K), len(self.B)
 
+    def scaled(self, factor: float) -> SeparableGram:
+        if factor == 1.0:
+            return self
+        other = SeparableGram(self.K, self.B * factor)
+        other.room = self.room
+        return other
+
+    @property
+    def product_seconds(self) -> float:
+        n, p = self.shape
+        return SECONDS_AN_ENTRY * n * n * p
+
     def product(self, alpha: Array) -> Array:
-        return np.asarray(self.K @ (alpha @ self.B))
+        n = len(self.K)
+        mixed = alpha @ self.B
+        step = max(1, PIECE // max(n, 1))
+        if step >= n:
+            return np.asarray(self.K @ mixed)
+        out = np.empty(alpha.shape)
+        for start in range(0, n, step):
+            self.pause()
+            np.matmul(self.K[start : start + step], mixed, out=out[start : start + step])
+        return out
 
     @property
     def diagonal(self) -> Array:
@@ -164,6 +242,8 @@ class SeparableGram(MatrixGram):
         """M (p, q) with B = MMᵀ, q its rank."""
         values, vectors = np.linalg.eigh(self.B)
         kept = values > NEGLIGIBLE * max(float(values[-1]), 0.0)
+        kept[-1] = True
+        values = np.maximum(values, 0.0)
         return np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept]))
 
 
@@ -175,22 +255,53 @@ class TransformableGram(MatrixGram):
     kernel : Kernel
     images : sequence of Points
         Tⱼ of the training points.
+    factor : float
+        What all values are multiplied with.
     """
 
-    def __init__(self, kernel: Kernel, images: Sequence[Points]) -> None:
+    def __init__(self, kernel: Kernel, images: Sequence[Points], factor: float = 1.0) -> None:
         self.kernel = kernel
         self.images = images
+        self.factor = factor
         self.shape = len(images[0]), len(images)
+
+    def scaled(self, factor: float) -> TransformableGram:
+        if factor == 1.0:
+            return self
+        other = TransformableGram(self.kernel, self.images, self.factor * factor)
+        other.room = self.room
+        return other
+
+    def _between(self, a: Points, b: Points) -> Array:
+        """Kernel values; a ValueError that names the kernel where they are not finite."""
+        values = np.asarray(self.kernel.between(a, b), dtype=np.float64)
+        if not np.isfinite(values).all():
+            raise ValueError("kernel must have finite values, got inf or NaN for rows of X")
+        return values * self.factor if self.factor != 1.0 else values
+
+    @cached_property
+    def product_seconds(self) -> float:
+        n, p = self.shape
+        few = self.images[0].take(slice(0, self._step))
+        started = time.perf_counter()
+        self._between(few, self.images[0])
+        return (time.perf_counter() - started) * p * p * n / len(few)
+
+    @property
+    def _step(self) -> int:
+        """Rows of a piece."""
+        return max(1, CHUNK_BYTES // (8 * self.shape[0]))
 
     def product(self, alpha: Array) -> Array:
         n, p = self.shape
         out = np.zeros((n, p))
-        step = max(1, CHUNK_BYTES // (8 * n))
+        step = self._step
         for i, rows in enumerate(self.images):
             for start in range(0, n, step):
                 part = rows.take(slice(start, start + step))
                 for j, columns in enumerate(self.images):
-                    out[start : start + step, i] += self.kernel.between(part, columns) @ alpha[:, j]
+                    self.pause()
+                    out[start : start + step, i] += self._between(part, columns) @ alpha[:, j]
         return out
 
     @cached_property
@@ -202,19 +313,23 @@ class TransformableGram(MatrixGram):
             part = slice(start, start + step)
             for i, a in enumerate(self.images):
                 for j, b in enumerate(self.images):
-                    values = self.kernel.between(a.take(part), b.take(part))
+                    values = self._between(a.take(part), b.take(part))
                     out[part, i, j] = np.diagonal(values)
         return out
 
     def column(self, i: int, k: int) -> Array:
         point = self.images[k].take(slice(i, i + 1))
-        values = [self.kernel.between(point, image)[0] for image in self.images]
+        values = [self._between(point, image)[0] for image in self.images]
         return np.ascontiguousarray(np.stack(values, axis=1), dtype=np.float64)
 
     def entries(self, i: Index, j: Index) -> Array:
-        stacked = np.stack([image.X for image in self.images])
-        points = Points(np.ascontiguousarray(stacked[j, i]))
-        return np.asarray(self.kernel.between(points, points), dtype=np.float64)
+        n = self.shape[0]
+        images = [image.X for image in self.images]
+        if self.images[0].sparse:
+            points = Points(sp.csr_matrix(sp.vstack(images, format="csr")[j * n + i]))
+        else:
+            points = Points(np.ascontiguousarray(np.stack(images)[j, i]))
+        return self._between(points, points)
 
     def rows(self, index: Index) -> tuple[Array, Index]:
         n, p = self.shape
@@ -225,7 +340,8 @@ class TransformableGram(MatrixGram):
         for k, image in enumerate(self.images):
             points = image.take(needed)
             for j, other in enumerate(self.images):
-                blocks[:, k, :, j] = self.kernel.between(points, other)
+                self.pause()
+                blocks[:, k, :, j] = self._between(points, other)
         return blocks.reshape(len(needed), -1), slots
 
 
@@ -234,6 +350,7 @@ __all__ = [
     "SeparableGram",
     "TransformableGram",
     "TransformableKernel",
+    "UnknownGram",
     "check_output_matrix",
     "level_kernel",
 ]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._core.joint import group_response
 from .base import Loss
-from .terms import DualTerms
+from .terms import LOWER, RIDGE_MINUS, RIDGE_PLUS, UPPER, DualTerms
 
 Array = NDArray[np.float64]
 
@@ -61,6 +61,22 @@ class GroupTerms:
     def widened(self, factor: float) -> GroupTerms:
         """The terms with all bounds multiplied: those of a C that has the unit of y."""
         return GroupTerms(self.outputs.widened(factor), self.epsilon)
+
+    def costing(self, factor: float) -> GroupTerms:
+        """The terms of a loss that costs so many times as much."""
+        numbers = self.outputs.numbers.copy()
+        numbers[[LOWER, UPPER]] *= factor
+        numbers[[RIDGE_MINUS, RIDGE_PLUS]] /= factor
+        return GroupTerms(DualTerms(numbers), self.epsilon)
+
+    @property
+    def widest(self) -> float:
+        """The largest |αᵢⱼ| that a residual of size 1 can ask for."""
+        numbers = self.outputs.numbers
+        with np.errstate(divide="ignore"):
+            rises = np.minimum(numbers[UPPER], 1.0 / numbers[RIDGE_PLUS])
+            falls = np.minimum(-numbers[LOWER], 1.0 / numbers[RIDGE_MINUS])
+        return float(max(rises.max(), falls.max()))
 
     def take(self, index: NDArray[np.int64]) -> GroupTerms:
         """The terms of some samples."""

@@ -9,7 +9,8 @@
     until the duality gap is small
 
 with ∇s = Kα − y, νᵢ = 10λᵢ, μᵢ = 0.95/(λᵢ + νᵢ), λᵢ the largest eigenvalue of K(xᵢ, xᵢ). Where
-it has converged, θ̄ is the offset b. Without offsets there is no θ, and μᵢ = 1/λᵢ.
+it has converged, θ̄ is the offset b. Without offsets there is no θ, and μᵢ = 1/λᵢ. Where λ is so
+small that θ would creep, ν is larger than the paper's.
 
 The products Kα and the sum behind the projection are kept by increments: a step costs n·p
 operations at most. With the active set, samples that meet their own optimality conditions with
@@ -42,6 +43,10 @@ HELD = 1 << 22
 #: how much shorter than ε a residual must be, or how much past its kink relative to the
 #: residuals' mean size, for a sample to be left out
 SPARE = 1e-3
+#: checks without a fall of the best gap, by this share at least, after which a solve is given
+#: up; as many again as there were before, where these were more
+PATIENCE = 200
+FALL = 1e-2
 ORDERS = ("random", "cyclic")
 
 
@@ -70,24 +75,50 @@ def solve_primal_dual_cd(
     if options.order not in ORDERS:
         raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {options.order!r}")
     monitor = JointMonitor(problem, options, "primal_dual_cd")
-    descent = _Descent(problem, options, start)
+    if monitor.begin(start):
+        return monitor.result(0)
+    descent: _Descent | None = None
     n_iter = 0
-    while not monitor.should_stop(descent.alpha, descent.b, n_iter):
-        if not np.isfinite(descent.alpha).all():
-            monitor.status = Status.NUMERICAL_ERROR
-            break
-        passes = PASSES if options.max_iter < 0 else min(PASSES, options.max_iter - n_iter)
-        for _ in range(passes):
-            descent.run_pass()
-            n_iter += 1
-            if options.time_limit is not None and monitor.seconds >= options.time_limit:
+    with monitor:
+        descent = _Descent(problem, options, start)
+        progress = _Progress()
+        while not monitor.should_stop(descent.alpha, descent.b, n_iter):
+            if progress.stalled(monitor.gap) or not np.isfinite(descent.alpha).all():
+                monitor.status = Status.NUMERICAL_ERROR
                 break
-        descent.refresh()
+            passes = PASSES if options.max_iter < 0 else min(PASSES, options.max_iter - n_iter)
+            for _ in range(passes):
+                descent.run_pass()
+                n_iter += 1
+            descent.refresh()
+    if descent is not None and monitor.interrupted:
+        monitor.consider_last(descent.alpha, descent.b)
     return monitor.result(n_iter)
+
+
+class _Progress:
+    """Tells when the best gap has long not fallen: rounding lets it get no further."""
+
+    def __init__(self) -> None:
+        self.checks, self.last, self.best = 0, 0, np.inf
+
+    def stalled(self, gap: float) -> bool:
+        self.checks += 1
+        if gap < (1.0 - FALL) * self.best:
+            self.best, self.last = gap, self.checks
+        return self.checks - self.last > max(PATIENCE, self.last)
 
 
 def _with_defaults(options: SolverOptions) -> JointOptions:
     return JointOptions(**vars(options))
+
+
+def _largest_eigenvalues(problem: JointProblem) -> Array:
+    """The largest eigenvalue of every K(xᵢ, xᵢ)."""
+    gram = problem.gram
+    if isinstance(gram, SeparableGram):
+        return np.diagonal(gram.K) * float(np.linalg.eigvalsh(gram.B)[-1])
+    return np.asarray(np.linalg.eigvalsh(gram.diagonal)[:, -1])
 
 
 class _Descent:
@@ -98,14 +129,17 @@ class _Descent:
     ) -> None:
         self.problem, self.options = problem, options
         n, p = problem.shape
-        self.alpha = np.zeros((n, p)) if start is None else problem.feasible(start.alpha)
-        b = np.median(problem.y, axis=0) if start is None else start.intercept
-        self.theta = np.tile(b if problem.offset else 0.0 * b, (n, 1))
-        largest = np.linalg.eigvalsh(problem.gram.diagonal)[:, -1]
-        # a row of zeros has no curvature: any step is right for it
-        largest = np.maximum(largest, 1e-12 * max(float(largest.max()), 1e-300))
-        self.nu = 10.0 * largest
-        self.step = 0.95 / (largest + self.nu) if problem.offset else 1.0 / largest
+        self.alpha, b = np.zeros((n, p)), problem.constants
+        if start is not None:
+            alpha, b = problem.point_of(start)
+            self.alpha = problem.feasible(alpha)
+        self.theta = np.tile(b if problem.offset else np.zeros(p), (n, 1))
+        largest = _largest_eigenvalues(problem)
+        # without a kernel to speak of, θ must still be able to cross the residuals while α
+        # crosses its range
+        residual = float(np.abs(problem.y - problem.constants).mean())
+        self.nu = np.maximum(10.0 * largest, residual / problem.terms.widest)
+        self.stiffness = (largest + self.nu) / 0.95 if problem.offset else largest
         self.random = np.random.default_rng(options.seed)
         self._sum_over(np.arange(n))
         self.refresh()
@@ -165,6 +199,7 @@ class _Descent:
         per_call = int(BATCH / (count * p)) if separable else int(HELD / (n * p * p))
         B = problem.gram.B if isinstance(problem.gram, SeparableGram) else np.eye(p)
         for first in range(0, count, max(per_call, 1)):
+            problem.gram.pause()
             part = order[first : first + max(per_call, 1)]
             rows, slots = problem.gram.rows(part)
             primal_dual_steps(
@@ -179,7 +214,7 @@ class _Descent:
                 problem.terms.outputs.numbers,
                 problem.terms.epsilon,
                 self.nu,
-                self.step,
+                self.stiffness,
                 self.inverse_nu_sum,
                 part,
                 self.active,

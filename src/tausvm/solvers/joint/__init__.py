@@ -13,8 +13,10 @@ from collections.abc import Callable
 
 from ..primal_dual_cd import JointOptions, solve_primal_dual_cd
 from ..result import SolverOptions, Status
-from .interior_point import best_offsets, solve_interior_point
-from .problem import JointCertificate, JointProblem, JointResult
+from .interior_point import solve_interior_point
+from .offsets import best_offsets
+from .problem import JointCertificate, JointProblem, JointResult, rank
+from .systems import interior_point_bytes, interior_point_fits
 
 Solver = Callable[[JointProblem, SolverOptions, "JointResult | None"], JointResult]
 
@@ -49,21 +51,42 @@ def solve_joint(
     options = options or SolverOptions()
     if solver != "auto":
         return _SOLVERS[solver](problem, options, start)
-    result = solve_interior_point(problem, options, start)
-    if result.status is not Status.NUMERICAL_ERROR:
-        return result
-    rescue = solve_primal_dual_cd(problem, options.with_(time_limit=_rest(options, result)), result)
-    return rescue if rescue.dual_gap < result.dual_gap else result
+    return _solve_auto(problem, options, start)
 
 
-#: seconds for the rescue where no limit was given, as a multiple of what was spent so far
-RESCUE = 20.0
+#: passes of ``primal_dual_cd`` after an interior point that rounding stopped: about the work of
+#: a few of its steps
+RESCUE_PASSES = 1000
 
 
-def _rest(options: SolverOptions, result: JointResult) -> float:
-    if options.time_limit is not None:
-        return max(options.time_limit - result.seconds, 0.0)
-    return max(1.0, RESCUE * result.seconds)
+def _solve_auto(
+    problem: JointProblem, options: SolverOptions, start: JointResult | None
+) -> JointResult:
+    """``interior_point``; where rounding stops it, some passes of ``primal_dual_cd`` from there.
+
+    The second begins at what the first had, keeps the better of all points, and is bounded by
+    what is left of the limits.
+    """
+    if not interior_point_fits(problem.gram):
+        return solve_primal_dual_cd(problem, options, start)
+    first = solve_interior_point(problem, options, start)
+    if first.status is not Status.NUMERICAL_ERROR:
+        return first
+    left = None if options.time_limit is None else max(options.time_limit - first.seconds, 0.0)
+    passes = RESCUE_PASSES
+    if options.max_iter >= 0:
+        passes = min(passes, max(options.max_iter - first.n_iter, 0))
+    second = solve_primal_dual_cd(
+        problem, options.with_(time_limit=left, max_iter=passes), first
+    )
+    second.seconds += first.seconds
+    if second.status is Status.MAX_ITER and passes == RESCUE_PASSES:
+        second.status = Status.NUMERICAL_ERROR
+    first.seconds = second.seconds
+    if second.status is Status.STOPPED_BY_CALLBACK:
+        return second
+    ranks = [rank(result.dual_gap, result.primal_objective) for result in (first, second)]
+    return second if ranks[1] < ranks[0] else first
 
 
 __all__ = [
@@ -73,5 +96,7 @@ __all__ = [
     "JointProblem",
     "JointResult",
     "best_offsets",
+    "interior_point_bytes",
+    "interior_point_fits",
     "solve_joint",
 ]

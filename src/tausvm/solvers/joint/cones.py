@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._core.cones import LONGEST, Box, Halves, Norms, block_inverses, block_matrices
+from ..._core.cones import LONGEST, Bounds, Halves, Norms, block_inverses, block_matrices
 from ...losses.group import GroupTerms
 
 Array = NDArray[np.float64]
 
 #: how much of the way to the boundary a step may go
 BOUNDARY = 0.995
+#: a side that reaches less than this share of the widest one is closed: what it could add to f
+#: is far below rounding, and its barrier would overflow
+NEGLIGIBLE_REACH = 1e-60
 
 
 class Part(Protocol):
@@ -68,24 +72,60 @@ class Blocks:
         return self._filled(block_inverses)
 
 
-def barriers(terms: GroupTerms, size: float) -> list[Part]:
+@dataclass(frozen=True)
+class Barriers:
+    """The barriers of some terms, and where they start."""
+
+    parts: list[Part]
+    #: α to begin with, strictly within its bounds
+    alpha: Array
+    #: the curvature of entries whose terms need no barrier for it
+    ridge: Array
+
+
+def barriers(terms: GroupTerms, size: float) -> Barriers:
     """The barriers of these terms, with multipliers of about ``size`` to begin with.
 
-    Losses with the same ridge on both sides and no bounds need none.
+    A side of an entry is a bound, a ridge or both. Where both sides have the same ridge it is
+    curvature, and each finite bound a barrier. Where the ridges differ α is split into halves.
+    A side that reaches nowhere, next to the widest of all, is closed: the entry lives on the
+    other side alone, or stays at 0.
     """
-    outputs = terms.outputs
+    shape = terms.shape
+    lower, upper, _, ridge_minus, ridge_plus = terms.outputs.numbers.reshape(5, -1)
+    plus, minus = reaches(upper, ridge_plus, size), reaches(-lower, ridge_minus, size)
+    negligible = NEGLIGIBLE_REACH * max(float(plus.max()), float(minus.max()))
+    rises, falls = plus > negligible, minus > negligible
+    split = rises & falls & (ridge_plus != ridge_minus)
+
+    stiff = size / max(negligible, np.finfo(np.float64).tiny)
+    ridge = np.where(rises, ridge_plus, np.where(falls, ridge_minus, stiff))
+    ridge[split] = 0.0
+    alpha = np.where(rises & falls, 0.0, 0.5 * (np.where(rises, plus, 0.0) - falls * minus))
+
     parts: list[Part] = []
-    bounded = bool(np.isfinite(outputs.upper).all() and np.isfinite(outputs.lower).all())
-    if bounded:
-        parts.append(Box(outputs.lower, outputs.upper, outputs.ridge_plus, size))
-        reach = float(0.5 * (outputs.upper - outputs.lower).mean())
-    else:
-        if not np.array_equal(outputs.ridge_plus, outputs.ridge_minus):
-            parts.append(Halves(outputs.ridge_minus, outputs.ridge_plus, size))
-        reach = size / float(outputs.ridge_plus.mean())
+    alive = (rises | falls) & ~split
+    for sign, ends in ((1.0, upper), (-1.0, -lower)):
+        held = np.flatnonzero(alive & np.isfinite(ends))
+        if len(held):
+            parts.append(Bounds(held, sign, ends[held], alpha[held], size))
+    at = np.flatnonzero(split)
+    if len(at):
+        parts.append(
+            Halves(at, lower[at], upper[at], ridge_minus[at], ridge_plus[at], size),
+        )
+    alpha = alpha.reshape(shape)
     if terms.epsilon > 0:
-        parts.append(Norms(*terms.shape, terms.epsilon, reach * size))
-    return parts
+        sides = np.concatenate([plus[rises], minus[falls]])
+        reach = float(sides.mean()) if len(sides) else negligible
+        parts.append(Norms(alpha, terms.epsilon, reach * size))
+    return Barriers(parts, alpha, ridge.reshape(shape))
 
 
-__all__ = ["BOUNDARY", "LONGEST", "Blocks", "Box", "Norms", "Part", "barriers"]
+def reaches(ends: Array, ridges: Array, size: float) -> Array:
+    """How far a side goes for residuals of this size: to its bound, or to where its ridge ends it."""
+    with np.errstate(divide="ignore", over="ignore"):
+        return np.minimum(ends, np.where(ridges > 0, size / ridges, np.inf))
+
+
+__all__ = ["BOUNDARY", "LONGEST", "Barriers", "Blocks", "Bounds", "Halves", "Part", "barriers"]

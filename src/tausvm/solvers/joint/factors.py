@@ -26,6 +26,10 @@ LEAST_WORK = 1e9
 MOST_WORK = 2e10
 
 
+#: multiply-adds between two moments at which the work may be ended
+PIECE = 1 << 30
+
+
 class Factor(Protocol):
     """F with FFᵀ ≈ K, (n·p, m), and what it leaves of the diagonal blocks."""
 
@@ -37,8 +41,8 @@ class Factor(Protocol):
 
     def adjoint(self, v: Array) -> Array: ...
 
-    def weighted(self, inverse: Array) -> Array:
-        """Fᵀ blockdiag(inverse) F."""
+    def weighted(self, inverse: Array, pause: Callable[[], None]) -> Array:
+        """Fᵀ blockdiag(inverse) F; ``pause()`` may end the work."""
         ...
 
     def cross(self, inverse: Array) -> Array:
@@ -75,16 +79,14 @@ class KroneckerFactor:
         mixed = np.ascontiguousarray((v @ self.M).T)
         return np.concatenate([row @ piece for row, piece in zip(mixed, self.pieces, strict=True)])
 
-    def weighted(self, inverse: Array) -> Array:
+    def weighted(self, inverse: Array, pause: Callable[[], None]) -> Array:
         small = np.ascontiguousarray((self.M.T @ inverse @ self.M).transpose(1, 2, 0))
         out = np.empty((self.order, self.order), order="F")
         parts = self._parts()
         for a, (first, rows) in enumerate(parts):
-            scaled = np.empty_like(first)
             for b in range(a + 1):
                 second, columns = parts[b]
-                np.multiply(small[a, b, :, None], first, out=scaled)
-                block = scaled.T @ second
+                block = _product_in_pieces(first, small[a, b], second, pause)
                 out[rows, columns] = block
                 out[columns, rows] = block.T
         return out
@@ -108,11 +110,33 @@ class PlainFactor:
     def adjoint(self, v: Array) -> Array:
         return np.asarray(self._flat.T @ v.ravel())
 
-    def weighted(self, inverse: Array) -> Array:
-        return np.asarray(self._flat.T @ (inverse @ self.F).reshape(self._flat.shape))
+    def weighted(self, inverse: Array, pause: Callable[[], None]) -> Array:
+        n, p, m = self.F.shape
+        out = np.zeros((m, m))
+        step = max(1, PIECE // max(p * m * m, 1))
+        for start in range(0, n, step):
+            pause()
+            part = self.F[start : start + step]
+            right = (inverse[start : start + step] @ part).reshape(-1, m)
+            out += part.reshape(-1, m).T @ right
+        return out
 
     def cross(self, inverse: Array) -> Array:
         return np.einsum("ikm,ikj->mj", self.F, inverse)
+
+
+def _product_in_pieces(
+    first: Array, weights: Array, second: Array, pause: Callable[[], None]
+) -> Array:
+    """firstᵀ diag(weights) second."""
+    shape = first.shape[1], second.shape[1]
+    out = np.zeros(shape)
+    step = max(1, PIECE // max(shape[0] * shape[1], 1))
+    for start in range(0, len(first), step):
+        pause()
+        rows = slice(start, start + step)
+        out += (first[rows] * weights[rows, None]).T @ second[rows]
+    return out
 
 
 def factor_of(gram: MatrixGram, dense: bool) -> Factor | None:
@@ -136,7 +160,8 @@ def _factor(gram: MatrixGram, dense: bool) -> Factor | None:
     F, rest = pivoted_cholesky(
         lambda at: gram.column(at // p, at % p).ravel(),
         np.ascontiguousarray(diagonal[:, index, index]).ravel(),
-        min(rank, n * p),
+        min(rank, n * p, _most_columns(n * p, gram.room)),
+        gram.pause,
     )
     shaped = np.ascontiguousarray(F.reshape(n, p, -1))
     if rest.sum() <= EXACT * np.einsum("ijj->", diagonal):
@@ -154,9 +179,9 @@ def _kronecker(gram: SeparableGram, dense: bool) -> KroneckerFactor | None:
     M = gram.output_factor
     weights = np.square(M).sum(axis=0)
     limit = (n * p) ** 3 / 3.0 if dense else _budget(n, p)
-    most = int(np.sqrt(limit / n))
+    most = min(int(np.sqrt(limit / n)), _most_columns(n, gram.room))
     diagonal = np.diagonal(gram.K).copy()
-    L, _ = pivoted_cholesky(gram.K.__getitem__, diagonal, min(n, most))
+    L, _ = pivoted_cholesky(gram.K.__getitem__, diagonal, min(n, most), gram.pause)
     # traces[r]: what the first r columns of L leave of K's trace
     traces = diagonal.sum() - np.concatenate([[0.0], np.cumsum(np.square(L).sum(axis=0))])
     traces = np.maximum(traces, 0.0)
@@ -167,7 +192,10 @@ def _kronecker(gram: SeparableGram, dense: bool) -> KroneckerFactor | None:
         return [int(np.argmax(np.append(traces, 0.0) * w <= level)) for w in weights]
 
     def work(ranks: list[int]) -> float:
+        """Operations for the equations, infinite where they do not fit."""
         sums = np.cumsum(ranks)
+        if _factor_bytes(n, int(sums[-1])) > gram.room:
+            return np.inf
         return n * float(np.dot(ranks, sums)) * 2.0 + float(sums[-1]) ** 3 / 3.0
 
     floor = exact / len(weights)
@@ -198,13 +226,30 @@ def _budget(n: int, p: int) -> float:
     return min(max(PRODUCTS * 2.0 * n * n * p, LEAST_WORK), MOST_WORK)
 
 
+def _factor_bytes(rows: int, columns: int) -> float:
+    """Memory of a factor with its copies, and of the reduced equations with theirs."""
+    return 8.0 * (4.0 * rows * columns + 3.0 * columns * columns)
+
+
+def _most_columns(rows: int, room: float) -> int:
+    """How many columns fit, one at least."""
+    if not np.isfinite(room):
+        return rows
+    # 4·rows·m + 3·m² = room / 8
+    return max(1, int((np.sqrt(16.0 * rows**2 + 1.5 * room) - 4.0 * rows) / 6.0))
+
+
 def pivoted_cholesky(
-    row: Callable[[int], Array], diagonal: Array, rank: int
+    row: Callable[[int], Array],
+    diagonal: Array,
+    rank: int,
+    pause: Callable[[], None] = lambda: None,
 ) -> tuple[Array, Array]:
     """L (n, r) with LLᵀ ≈ A, r ≤ rank, and the diagonal of what is left.
 
     Columns are added for the largest entry left, until the rest is rounding. ``row(i)`` gives
-    row i of A. The cost is that of r rows and n·r² operations.
+    row i of A, and ``pause()`` may end the work between two of them. The cost is that of r
+    rows and n·r² operations.
     """
     n = len(diagonal)
     whole = float(diagonal.sum())
@@ -212,6 +257,7 @@ def pivoted_cholesky(
     columns = np.empty((min(rank, 64), n))
     r = 0
     while r < rank and left.sum() > EXACT * whole:
+        pause()
         pivot = int(left.argmax())
         if left[pivot] <= 1e-15 * diagonal[pivot]:
             break

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from numpy.typing import NDArray
 
+from ..monitor import OVERRUN_SECONDS, OVERRUN_SHARE, OutOfTime
 from ..result import Progress, SolverOptions, Status
 from .problem import JointCertificate, JointProblem, JointResult
 
@@ -17,7 +16,8 @@ class JointMonitor:
     """Watches one solve and keeps the best certified point.
 
     Every check makes α feasible and evaluates both objectives there from the data, so each
-    line of the trace is a true bound from both sides.
+    line of the trace is a true bound from both sides. The best constants are the first point,
+    so that there always is one. Its context ends quietly where time ran out inside it.
     """
 
     def __init__(
@@ -32,34 +32,88 @@ class JointMonitor:
         #: the gap to stop at, options.tol unless the solver has reasons to go further
         self.goal = options.tol if goal is None else goal
         self.solver = solver
-        self.started = time.perf_counter()
+        self.started = options.clock()
         self.trace: list[Progress] = []
         self.status = Status.MAX_ITER
-        n, p = problem.shape
-        self.alpha: Array = np.zeros((n, p))
-        self.best: JointCertificate | None = None
+        #: whether time ran out inside the context
+        self.interrupted = False
+        self.alpha: Array = np.zeros(problem.shape)
+        problem.settle_constants(self.out_of_time)
+        self.best = problem.certificate(self.alpha, problem.constants)
+
+    def __enter__(self) -> JointMonitor:
+        if self.options.time_limit is not None:
+            self.problem.gram.watch = self._watch
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        self.problem.gram.watch = None
+        if kind is not OutOfTime:
+            return False
+        self.status, self.interrupted = Status.TIME_LIMIT, True
+        return True
 
     @property
     def seconds(self) -> float:
-        return time.perf_counter() - self.started
+        return self.options.clock() - self.started
 
     @property
     def gap(self) -> float:
         """The relative gap of the best point so far."""
-        return np.inf if self.best is None else self.best.gap
+        return self.best.gap
+
+    @property
+    def intercept(self) -> Array:
+        """The offsets of the best point so far."""
+        return self.best.intercept
+
+    def out_of_time(self) -> bool:
+        """Whether what is left of the time limit is needed for the certificate."""
+        limit = self.options.time_limit
+        return limit is not None and self.seconds + self.problem.gram.product_seconds >= limit
+
+    def _watch(self) -> None:
+        """Ends long work when time is up."""
+        if self.out_of_time():
+            raise OutOfTime
+
+    def begin(self, start: JointResult | None) -> bool:
+        """Whether it ends here: constants or a warm start are good enough, or time is up."""
+        if self.out_of_time():
+            self.status = Status.TIME_LIMIT
+            return True
+        if start is not None:
+            self.consider(*self.problem.point_of(start))
+        return self.gap <= self.options.tol
 
     def consider(self, alpha: Array, intercept: Array) -> JointCertificate:
         """Certify a point, made feasible, and keep it if none was better."""
-        feasible = self.problem.feasible(alpha)
-        certificate = self.problem.certificate(feasible, intercept)
-        if self.best is None or certificate.gap < self.gap:
+        gram = self.problem.gram
+        watch, gram.watch = gram.watch, None  # the time for a certificate was kept
+        try:
+            feasible = self.problem.feasible(alpha)
+            certificate = self.problem.certificate(feasible, intercept)
+        finally:
+            gram.watch = watch
+        if certificate.rank < self.best.rank:
             self.best, self.alpha = certificate, feasible
         return certificate
+
+    def consider_last(self, alpha: Array, intercept: Array) -> None:
+        """Certify where the solver was when its time ran out, if that overruns little."""
+        limit = self.options.time_limit
+        assert limit is not None
+        overrun = max(OVERRUN_SHARE * limit, OVERRUN_SECONDS)
+        if self.seconds + self.problem.gram.product_seconds <= limit + overrun:
+            self.consider(alpha, intercept)
 
     def should_stop(self, alpha: Array, intercept: Array, n_iter: int) -> bool:
         """Check the gap at α with these offsets, and the limits."""
         certificate = self.consider(alpha, intercept)
-        progress = Progress(n_iter, self.seconds, certificate.primal, certificate.dual)
+        objective = self.problem.objective
+        progress = Progress(
+            n_iter, self.seconds, objective(certificate.primal), objective(certificate.dual)
+        )
         self.trace.append(progress)
         if not np.isfinite(certificate.primal + certificate.dual):
             self.status = Status.NUMERICAL_ERROR
@@ -74,7 +128,7 @@ class JointMonitor:
         options = self.options
         if options.callback is not None and options.callback(progress):
             self.status = Status.STOPPED_BY_CALLBACK
-        elif options.time_limit is not None and self.seconds >= options.time_limit:
+        elif self.out_of_time():
             self.status = Status.TIME_LIMIT
         elif 0 <= options.max_iter <= n_iter:
             self.status = Status.MAX_ITER
@@ -83,21 +137,20 @@ class JointMonitor:
         return True
 
     def result(self, n_iter: int) -> JointResult:
-        """The best point with its certificate."""
-        best = self.best
-        if best is None:
-            best = self.problem.certificate(self.alpha, np.zeros(self.problem.shape[1]))
+        """The best point with its certificate, in the user's units."""
+        best, problem = self.best, self.problem
         if best.gap <= self.options.tol:
             self.status = Status.SOLVED
+        units = problem.units
         return JointResult(
-            alpha=self.alpha,
-            intercept=best.intercept,
-            fitted=best.fitted,
+            alpha=problem.coefficients(self.alpha),
+            intercept=np.asarray(units.offset(best.intercept)),
+            fitted=units.coefficients(best.fitted),
             status=self.status,
-            primal_objective=best.primal,
-            dual_objective=best.dual,
+            primal_objective=problem.objective(best.primal),
+            dual_objective=problem.objective(best.dual),
             dual_gap=best.gap,
-            kkt_violation=best.violation,
+            kkt_violation=best.violation * units.scale,
             n_iter=n_iter,
             seconds=self.seconds,
             solver=self.solver,

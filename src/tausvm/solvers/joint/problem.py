@@ -10,8 +10,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,23 @@ from ...losses.group import GroupTerms
 from ..onedim import project_onto_sum
 from ..problem import ROUNDING
 from ..result import Progress, Status, relative_gap
+from ..units import Units
+from .offsets import best_offsets
 
 Array = NDArray[np.float64]
+
+#: a gap above this says that nothing good is known: the dual is less than half of the primal
+VACUOUS = 0.5
+#: powers of two that costs may have: coefficients and objectives must not leave the numbers
+LARGEST_POWER = 960
+
+
+def rank(gap: float, primal: float) -> tuple[float, float]:
+    """Of two points the one with the smaller rank is kept.
+
+    The gap decides, and the primal where neither gap says anything.
+    """
+    return min(gap, VACUOUS), primal if math.isfinite(primal) else math.inf
 
 
 @dataclass(frozen=True)
@@ -38,6 +54,10 @@ class JointCertificate:
     @property
     def gap(self) -> float:
         return relative_gap(self.primal, self.dual)
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        return rank(self.gap, self.primal)
 
 
 @dataclass
@@ -81,17 +101,94 @@ class JointProblem:
     terms : GroupTerms
     offset : bool
         Whether b ∈ Rᵖ is free, and so Σᵢ αᵢ = 0.
+    units : Units
+        What y and the terms were divided by and moved; results are taken back.
+    cost : float
+        What the costs were divided by and the Gram matrix multiplied with, a power of two:
+        α and the objectives are those of the user's problem divided by it.
     """
 
     gram: MatrixGram
     y: Array
     terms: GroupTerms
     offset: bool
+    units: Units = Units()
+    cost: float = 1.0
+    #: the best offsets where f = 0, once they were asked for
+    _constants: Array | None = field(default=None, repr=False)
+    _rounding: float | None = field(default=None, repr=False)
+
+    @classmethod
+    def posed(
+        cls,
+        gram: MatrixGram,
+        y: Array,
+        terms: GroupTerms,
+        offset: bool,
+        units: Units,
+        cost: float = 1.0,
+    ) -> JointProblem:
+        """The problem in units of its own: targets of size 1, the widest side of h of size 1.
+
+        ``gram``, ``y`` and ``terms`` are in the user's units, the terms for costs divided by
+        ``cost``, so that the largest is about 1.
+        """
+        targets = units.targets(y)
+        if not np.isfinite(targets).all():
+            raise ValueError(
+                "y must have differences that are finite in float64, got targets from "
+                f"{y.min():.3g} to {y.max():.3g}"
+            )
+        own = terms.in_units(units.scale)
+        widest = own.widest
+        power = math.frexp(cost)[1] + math.frexp(widest)[1]
+        if not (0 < widest < math.inf and 0 < cost < math.inf and abs(power) <= LARGEST_POWER):
+            raise ValueError(
+                f"C times sample_weight must lie between 1e-{LARGEST_POWER * 3 // 10} and "
+                f"1e{LARGEST_POWER * 3 // 10} in units of y, got costs up to {cost:.3g} for "
+                f"targets of size {units.scale:.3g}"
+            )
+        size = math.ldexp(1.0, power)
+        return cls(
+            gram.scaled(size),
+            targets,
+            own.costing(math.ldexp(cost, -power)),
+            offset,
+            units=units,
+            cost=size,
+        )
 
     @property
     def shape(self) -> tuple[int, int]:
         """n and p."""
-        return self.gram.shape
+        n, p = self.y.shape
+        return n, p
+
+    def coefficients(self, alpha: Array) -> Array:
+        """The user's α."""
+        return self.units.coefficients(alpha) * self.cost
+
+    def objective(self, value: float) -> float:
+        """The user's primal or dual."""
+        return self.units.objective(value) * self.cost
+
+    def point_of(self, result: JointResult) -> tuple[Array, Array]:
+        """α and offsets of a result, which has the user's units."""
+        return self.units.into(result.alpha / self.cost), self.units.offset_into(result.intercept)
+
+    def settle_constants(self, hurry: Callable[[], bool]) -> None:
+        """Find the best offsets for f = 0, or good ones where time is short."""
+        if self._constants is None:
+            n, p = self.shape
+            free = best_offsets(self.terms, self.y, hurry) if self.offset else np.zeros(p)
+            self._constants = np.asarray(self.units.settled(free))
+
+    @property
+    def constants(self) -> Array:
+        """The best offsets where f = 0."""
+        self.settle_constants(lambda: False)
+        assert self._constants is not None
+        return self._constants
 
     def feasible(self, alpha: Array) -> Array:
         """A point of the dual's domain near α, with zero rows and entries at bounds left alone.
@@ -128,9 +225,13 @@ class JointProblem:
         """An objective, 0 where it is what rounding leaves of a perfect fit."""
         return 0.0 if abs(objective) <= self._negligible else objective
 
-    @cached_property
+    @property
     def _negligible(self) -> float:
-        return ROUNDING * float(self.terms.conjugate(self.y).sum())
+        """The rounding of the best constant's primal: at an optimum of 0 it would be all."""
+        if self._rounding is None:
+            losses = self.terms.conjugate(self.y - self.constants)
+            self._rounding = ROUNDING * float(losses.sum())
+        return self._rounding
 
     def primal_value(self, alpha: Array, fitted: Array, intercept: Array) -> float:
         """½‖f‖² + Σ hᵢ*(yᵢ − fᵢ − b)."""
@@ -142,8 +243,13 @@ class JointProblem:
         return float(self.terms.conjugate(self.y - intercept).sum()) <= self._negligible
 
     def certificate(self, alpha: Array, intercept: Array) -> JointCertificate:
-        """Primal, dual and violation at a feasible α with these offsets, from the data."""
-        fitted = self.gram.product(alpha)
+        """Primal, dual and violation at a feasible α with these offsets, from the data.
+
+        The offsets are rounded as they are in the user's units.
+        """
+        if self.offset:
+            intercept = np.asarray(self.units.settled(intercept))
+        fitted = self.gram.product(alpha) if alpha.any() else np.zeros(self.shape)
         return JointCertificate(
             primal=self.primal_value(alpha, fitted, intercept),
             dual=self.dual_value(alpha, fitted),

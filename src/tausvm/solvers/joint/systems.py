@@ -30,6 +30,8 @@ DENSE = 2400
 #: conjugate gradients: relative residual, and bound on their number
 RESIDUAL = 1e-6
 CONJUGATE = 200
+#: how many sets of p×p blocks, and of vectors (n, p), the method holds at a time
+BLOCKS, VECTORS = 6, 40
 
 
 class System(ABC):
@@ -58,12 +60,15 @@ class DenseSystem(System):
         else:
             whole = np.empty((n * p, n * p))
             for i in range(n):
+                gram.pause()
                 for k in range(p):
                     whole[i * p + k] = gram.column(i, k).ravel()
         self.whole = whole
         self.sums = np.tile(np.eye(p), (n, 1)) if offset else np.zeros((n * p, 0))
 
     def set_up(self, blocks: Blocks) -> None:
+        assert self.gram is not None
+        self.gram.pause()
         n, p = self.shape
         matrix = self.whole.copy()
         index = np.arange(n)
@@ -118,7 +123,8 @@ class FactorSystem(System):
         columns = p if self.offset else 0
         whole = np.zeros((self.m + columns, self.m + columns), order="F")
         if self.factor is not None:
-            whole[: self.m, : self.m] = self.factor.weighted(self.inverse)
+            assert self.gram is not None
+            whole[: self.m, : self.m] = self.factor.weighted(self.inverse, self.gram.pause)
             np.einsum("ii->i", whole)[: self.m] += 1.0
         if self.offset:
             whole[self.m :, self.m :] = self.inverse.sum(axis=0)
@@ -172,7 +178,7 @@ class FactorSystem(System):
         for _ in range(CONJUGATE):
             if float(np.linalg.norm(remainder - (more if self.offset else 0.0))) <= goal:
                 break
-            assert self.gram is not None
+            self.gram.pause()
             image = self.gram.product(direction) + _times(self.blocks, direction)
             curvature = float(np.vdot(direction, image))
             if not curvature > 0 or not rho > 0:
@@ -184,6 +190,18 @@ class FactorSystem(System):
             before, rho = rho, float(np.vdot(remainder, z))
             direction = z + (rho / before) * direction
         return x, db + more
+
+
+def interior_point_bytes(gram: MatrixGram) -> float:
+    """Memory of the blocks, and of the matrix where it is written out."""
+    n, p = gram.shape
+    written_out = 3 * min(n * p, DENSE) ** 2
+    return 8.0 * (BLOCKS * n * p * p + VECTORS * n * p + written_out)
+
+
+def interior_point_fits(gram: MatrixGram) -> bool:
+    """Whether there is room for them."""
+    return interior_point_bytes(gram) <= gram.room
 
 
 def system_for(gram: MatrixGram, offset: bool) -> System:
@@ -204,12 +222,12 @@ def _times(blocks: Array, v: Array) -> Array:
 
 def _factorise(matrix: NDArray[Any]) -> Array:
     """A Cholesky factor; rounding may have taken a positive definite matrix a hair below."""
-    scale = np.abs(np.einsum("ii->i", matrix)).max(initial=0.0)
-    if not np.isfinite(scale):
+    diagonal = np.abs(np.einsum("ii->i", matrix))
+    if not np.isfinite(diagonal).all():
         raise LinAlgError("the barrier has overflowed")
     for lift in (0.0, 1e-15, 1e-13, 1e-11):
         lifted = np.array(matrix, order="F")
-        np.einsum("ii->i", lifted)[:] += lift * scale
+        np.einsum("ii->i", lifted)[:] += lift * diagonal
         try:
             return cholesky(lifted)
         except LinAlgError:
