@@ -7,12 +7,15 @@ the step in α. Slacks s ≥ 0 with multipliers z ≥ 0 get Mehrotra's predictor
 
     z·ds + s·dz = centre − s·z − ds·dz  (the products of the first guess),
 
-second-order cones do too, in the scaling of Nesterov and Todd. All have the methods
+second-order cones do too, in the scaling of Nesterov and Todd. Each product is aimed at a share
+of what it was in the beginning: rows of little weight have small products, and would be
+driven far off by a target for all. All have the methods
 
-    complementarity()    the sum of the products slack · multiplier
+    whole                the sum of the products slack · multiplier in the beginning
+    complementarity()    that sum now
     add_gradient(out)    out += what its multipliers and ridges add to the derivative by α
     prepare(...)         add its curvature to the blocks
-    aim(centre, out)     out += its pull towards products of `centre`; below 0: the first guess
+    aim(centre, out)     out += its pull towards this share of the products; below 0: first guess
     follow(dalpha)       its own direction
     longest()            how far that can be followed, at most LONGEST
     after(length)        the complementarity after a step of this length
@@ -30,13 +33,16 @@ cdef double MOST = 1.005
 cdef class Pairs:
     """Slacks and multipliers, elementwise, as flat arrays."""
 
-    cdef readonly object s, z
-    cdef double[::1] sv, zv, ds, dz, pull
+    cdef readonly object s, z, begun
+    cdef double[::1] sv, zv, ds, dz, pull, product
     cdef Py_ssize_t m
 
     def __init__(self, s, z):
         self.s = np.array(s, dtype=np.float64)
         self.z = np.array(z, dtype=np.float64)
+        #: what a slack is measured by, a unit of its multiplier
+        self.begun = self.s / self.z
+        self.product = self.s * self.z
         self.sv, self.zv = self.s, self.z
         self.m = self.sv.shape[0]
         self.ds, self.dz, self.pull = np.zeros(self.m), np.zeros(self.m), np.zeros(self.m)
@@ -46,7 +52,7 @@ cdef class Pairs:
         for k in range(self.m):
             self.pull[k] = -self.zv[k]
             if centre >= 0:
-                self.pull[k] += (centre - self.ds[k] * self.dz[k]) / self.sv[k]
+                self.pull[k] += (centre * self.product[k] - self.ds[k] * self.dz[k]) / self.sv[k]
 
     cdef inline void follow(self, Py_ssize_t k, double ds) noexcept nogil:
         self.ds[k] = ds
@@ -75,9 +81,9 @@ cdef class Pairs:
             self.sv[k] += length * self.ds[k]
             self.zv[k] += length * self.dz[k]
 
-    def ratio(self):
-        """A slack below this times its multiplier is on its way to 0."""
-        return 1e-3 * float(self.s.mean()) / max(float(self.z.mean()), 1e-300)
+    def vanishing(self):
+        """Which slacks are on their way to 0: small where their multiplier is not, as begun."""
+        return self.s / self.begun < 1e-3 * self.z
 
 
 cdef class Bounds:
@@ -87,7 +93,7 @@ cdef class Bounds:
     """
 
     cdef readonly Pairs pairs
-    cdef readonly long degree
+    cdef readonly double whole
     cdef readonly object entries
     cdef readonly double sign
     cdef const int64_t[::1] at
@@ -98,14 +104,14 @@ cdef class Bounds:
         self.at = self.entries
         self.sign, self.m = sign, len(entries)
         self.pairs = Pairs(ends - sign * alpha, np.full(self.m, size))
-        self.degree = self.m
+        self.whole = self.pairs.after(0.0)
 
     def complementarity(self):
         return self.pairs.after(0.0)
 
     def reached(self):
         """The entries on their way to the bound."""
-        return self.entries[self.pairs.s < self.pairs.z * self.pairs.ratio()]
+        return self.entries[self.pairs.vanishing()]
 
     def add_gradient(self, double[:, ::1] out):
         cdef Py_ssize_t k
@@ -201,8 +207,7 @@ cdef class Half:
         slots = np.asarray(self.slot)
         out = np.zeros(self.m, dtype=bool)
         if self.ceiling.m:
-            near = self.ceiling.s < self.ceiling.z * self.ceiling.ratio()
-            out[slots >= 0] = near[slots[slots >= 0]]
+            out[slots >= 0] = self.ceiling.vanishing()[slots[slots >= 0]]
         return out
 
 
@@ -216,7 +221,7 @@ cdef class Halves:
     """
 
     cdef readonly Half plus, minus
-    cdef readonly long degree
+    cdef readonly double whole
     cdef readonly object entries
     cdef const int64_t[::1] at
     cdef double[::1] excess
@@ -231,7 +236,7 @@ cdef class Halves:
         self.plus = Half(start, upper, ridge_plus, size)
         self.minus = Half(start, -lower, ridge_minus, size)
         self.excess = np.zeros(self.m)
-        self.degree = 2 * self.m + self.plus.ceiling.m + self.minus.ceiling.m
+        self.whole = self.after(0.0)
 
     def complementarity(self):
         return self.after(0.0)
@@ -326,24 +331,25 @@ cdef class Norms:
     η⁻²(I − 2w₁w₁ᵀ/(1 + 2‖w₁‖²)), the blocks' ``share`` and ``w``.
     """
 
-    cdef readonly long degree
+    cdef readonly double whole
     cdef double epsilon
-    cdef double[::1] t, dt, w0, eta, first, l0
+    cdef double[::1] t, dt, w0, eta, first, l0, product
     cdef double[:, ::1] alpha, q, dalpha, dq, w1, l1, pull
     cdef double[::1] work
     cdef Py_ssize_t n, p
 
-    def __init__(self, alpha, double epsilon, double product):
+    def __init__(self, alpha, double epsilon, products):
         n, p = alpha.shape
         self.n, self.p, self.epsilon = n, p, epsilon
-        self.t = np.sqrt(np.square(alpha).sum(axis=1)) + product / epsilon
+        self.t = np.sqrt(np.square(alpha).sum(axis=1)) + products / epsilon
+        self.product = epsilon * np.asarray(self.t)
         self.dt, self.w0, self.eta = np.zeros(n), np.zeros(n), np.zeros(n)
         self.first, self.l0 = np.zeros(n), np.zeros(n)
         self.alpha, self.q = np.array(alpha), np.zeros((n, p))
         self.dalpha, self.dq = np.zeros((n, p)), np.zeros((n, p))
         self.w1, self.l1, self.pull = np.zeros((n, p)), np.zeros((n, p)), np.zeros((n, p))
         self.work = np.zeros(4 * p)
-        self.degree = n
+        self.whole = self.after(0.0)
 
     def complementarity(self):
         return self.after(0.0)
@@ -407,7 +413,7 @@ cdef class Norms:
                 l1 = &self.l1[i, 0]
                 a0 = self.unscale(i, self.dt[i], &self.dalpha[i, 0], a1)
                 c0 = self.scale(i, 0.0, &self.dq[i, 0], c1)
-                d0 = (centre - self.l0[i] * self.l0[i] - dot(l1, l1, p) - a0 * c0
+                d0 = (centre * self.product[i] - self.l0[i] * self.l0[i] - dot(l1, l1, p) - a0 * c0
                       - dot(a1, c1, p))
                 # λ∘x = d: the right side d₁ goes into x₁ first
                 for j in range(p):

@@ -23,7 +23,7 @@ NEGLIGIBLE_REACH = 1e-60
 class Part(Protocol):
     """What the method asks of a barrier; ``tausvm._core.cones`` says what each method does."""
 
-    degree: int
+    whole: float
 
     def complementarity(self) -> float: ...
 
@@ -116,9 +116,8 @@ def barriers(terms: GroupTerms, size: float) -> Barriers:
         )
     alpha = alpha.reshape(shape)
     if terms.epsilon > 0:
-        sides = np.concatenate([plus[rises], minus[falls]])
-        reach = float(sides.mean()) if len(sides) else negligible
-        parts.append(Norms(alpha, terms.epsilon, reach * size))
+        reach = 0.5 * (plus + minus).reshape(shape).mean(axis=1)
+        parts.append(Norms(alpha, terms.epsilon, np.maximum(reach, negligible) * size))
     return Barriers(parts, alpha, ridge.reshape(shape))
 
 

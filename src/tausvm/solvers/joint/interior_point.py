@@ -9,6 +9,7 @@ steps end at a relative gap of 1e-8, whatever C and the conditioning.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..linalg import LinAlgError
 from ..result import SolverOptions, Status
@@ -17,6 +18,8 @@ from .monitor import JointMonitor
 from .polish import polished
 from .problem import JointProblem, JointResult
 from .systems import system_for
+
+Array = NDArray[np.float64]
 
 STEPS = 100
 #: steps in a row that may pass without lowering the gap before the method gives up
@@ -63,6 +66,8 @@ class _Walk:
         self.n_iter = 0
         self.iterate: Iterate | None = None
         self._failures, self._waited, self._best = 0, 0, np.inf
+        #: a point with a small gap whose rows and entries had not settled
+        self._unsettled: tuple[Array, Array] | None = None
 
     def run(self) -> None:
         problem = self.problem
@@ -70,15 +75,20 @@ class _Walk:
         iterate = Iterate(problem.y, problem.terms, problem.offset, system, problem.gram.product)
         self.iterate = iterate
         while not self._ended(iterate):
-            if self.n_iter == STEPS:
-                self.monitor.status = Status.NUMERICAL_ERROR
-                return
+            last = iterate.alpha, iterate.b
             try:
                 iterate.step()
             except LinAlgError:
-                self.monitor.status = Status.NUMERICAL_ERROR
+                self._give_up(*last)
                 return
             self.n_iter += 1
+
+    def _give_up(self, alpha: Array, b: Array) -> None:
+        """End with the best point there was, settled or not."""
+        self.monitor.consider(alpha, b)
+        if self._unsettled is not None:
+            self.monitor.consider(*self._unsettled)
+        self.monitor.status = Status.NUMERICAL_ERROR
 
     def _ended(self, iterate: Iterate) -> bool:
         """Check the gap where that is worth it, and the limits."""
@@ -87,20 +97,22 @@ class _Walk:
         nothing = problem.fits_without_kernel(iterate.b)
         near = self.n_iter > 0 and iterate.relative_complementarity() <= NEAR * monitor.goal
         watched = options.callback is not None or 0 <= options.max_iter <= self.n_iter
-        if not (nothing or near or watched or monitor.out_of_time()):
+        last = self.n_iter >= STEPS
+        if not (nothing or near or watched or last or monitor.out_of_time()):
             return False
         point = iterate.settled() if near else iterate.alpha
         if monitor.should_stop(0.0 * point if nothing else point, iterate.b, self.n_iter):
             return True
-        if not near:
+        if not (near or last):
             return False
         reached = monitor.trace[-1].gap
         self._failures = self._failures + 1 if reached > 0.5 * self._best else 0
         self._best = min(self._best, reached)
         # entries may take a few steps more to settle than the gap does to close
-        self._waited += problem.certified_gap(iterate.alpha, iterate.b) <= monitor.goal
-        if self._failures > PATIENCE or self._waited > WAIT:
-            monitor.consider(iterate.alpha, iterate.b)
-            monitor.status = Status.NUMERICAL_ERROR
+        if problem.certified_gap(iterate.alpha, iterate.b) <= monitor.goal:
+            self._waited += 1
+            self._unsettled = iterate.alpha, iterate.b
+        if self._failures > PATIENCE or self._waited > WAIT or self.n_iter >= STEPS:
+            self._give_up(iterate.alpha, iterate.b)
             return True
         return False

@@ -49,7 +49,7 @@ class Iterate:
         size = float(np.abs(y - self.b).mean()) + 1e-3 * terms.epsilon
         begun = barriers(terms, max(size, 1e-300))
         self.parts, self.alpha, self.ridge = begun.parts, begun.alpha, begun.ridge
-        self.degree = sum(part.degree for part in self.parts)
+        self.whole = sum(part.whole for part in self.parts)
         self.fitted = np.zeros((n, p))
         if product is not None and self.alpha.any():
             self.fitted = product(self.alpha)
@@ -81,12 +81,12 @@ class Iterate:
         self.system.set_up(Blocks(self.parts, self.ridge.copy()))
         right = -self.residual()
         missing = -self.alpha.sum(axis=0)
-        degree = max(self.degree, 1)
-        mu = self.complementarity() / degree
         self._direction(right, missing, FIRST_GUESS)
-        if self.degree:
-            after = sum(part.after(min(self._longest(), 1.0)) for part in self.parts) / degree
-            self._direction(right, missing, mu * min(max(after / mu, 0.0) ** 3, 1.0))
+        if self.parts:
+            now = self.complementarity()
+            after = sum(part.after(min(self._longest(), 1.0)) for part in self.parts)
+            share = min(max(after / now, 0.0) ** 3, 1.0)
+            self._direction(right, missing, share * now / self.whole)
         length = min(1.0, BOUNDARY * self._longest())
         self.alpha = self.alpha + length * self.dalpha
         self.b = self.b + length * self.db

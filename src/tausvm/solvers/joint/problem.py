@@ -229,8 +229,13 @@ class JointProblem:
     def _negligible(self) -> float:
         """The rounding of the best constant's primal: at an optimum of 0 it would be all."""
         if self._rounding is None:
-            losses = self.terms.conjugate(self.y - self.constants)
-            self._rounding = ROUNDING * float(losses.sum())
+            residual = self.y - self.constants
+            loss = float(self.terms.conjugate(residual).sum())
+            # constants that fit but for the rounding of residuals fit
+            slack = 4.0 * np.finfo(np.float64).eps * float(np.abs(self.y).max())
+            wider = GroupTerms(self.terms.outputs, self.terms.epsilon + slack)
+            fits = not wider.conjugate(residual).any()
+            self._rounding = loss if fits else ROUNDING * loss
         return self._rounding
 
     def primal_value(self, alpha: Array, fitted: Array, intercept: Array) -> float:
