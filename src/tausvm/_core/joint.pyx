@@ -20,6 +20,10 @@ import numpy as np
 LOWER, UPPER, KINK, RIDGE_MINUS, RIDGE_PLUS = range(5)
 
 
+#: an ε below this share of a residual is 0 to rounding, and its square may be none
+cdef double TINY = 1e-20
+
+
 cdef inline double height(const double* size, const double* end, const double* ridge,
                           Py_ssize_t p, double s, double* slope) noexcept nogil:
     """Σ min(size/(1 + s·ridge), end/s)² and its derivative."""
@@ -119,7 +123,7 @@ cdef void respond(const double* r, const double* lower, const double* upper,
         for j in range(p):
             u[j] = r[j] if size[j] > 0 else 0.0
         return
-    if epsilon == 0.0:
+    if epsilon <= TINY * norm:
         for j in range(p):
             if size[j] > 0:
                 total = size[j] / ridge[j] if ridge[j] > 0 else INFINITY

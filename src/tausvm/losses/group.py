@@ -14,6 +14,9 @@ from .terms import LOWER, RIDGE_MINUS, RIDGE_PLUS, UPPER, DualTerms
 
 Array = NDArray[np.float64]
 
+#: ridges above this are those of a cost that counts as 0
+STEEPEST = 1e290
+
 
 @dataclass(frozen=True)
 class GroupTerms:
@@ -42,11 +45,17 @@ class GroupTerms:
     @classmethod
     def build(cls, losses: Sequence[Loss], y: Array, cost: Array, epsilon: float) -> GroupTerms:
         """The terms of one loss an output, for targets (n, p) and costs (n,)."""
-        tables = [
-            loss.dual_terms(np.ascontiguousarray(column), cost).numbers
-            for loss, column in zip(losses, y.T, strict=True)
-        ]
-        return cls(DualTerms(np.ascontiguousarray(np.stack(tables, axis=2))), float(epsilon))
+        with np.errstate(over="ignore", divide="ignore"):
+            tables = [
+                loss.dual_terms(np.ascontiguousarray(column), cost).numbers
+                for loss, column in zip(losses, y.T, strict=True)
+            ]
+        numbers = np.ascontiguousarray(np.stack(tables, axis=2))
+        # a side that costs next to nothing reaches nowhere, and its ridge would overflow
+        for end, ridge in ((LOWER, RIDGE_MINUS), (UPPER, RIDGE_PLUS)):
+            steep = numbers[ridge] > STEEPEST
+            numbers[end][steep] = numbers[ridge][steep] = 0.0
+        return cls(DualTerms(numbers), float(epsilon))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -69,14 +78,18 @@ class GroupTerms:
         numbers[[RIDGE_MINUS, RIDGE_PLUS]] /= factor
         return GroupTerms(DualTerms(numbers), self.epsilon)
 
+    def reaches(self, size: float = 1.0) -> tuple[Array, Array]:
+        """How far −αᵢⱼ and αᵢⱼ go for residuals of this size: to the bound, or as a ridge allows."""
+        numbers = self.outputs.numbers
+        with np.errstate(divide="ignore", over="ignore"):
+            falls = np.minimum(-numbers[LOWER], size / numbers[RIDGE_MINUS])
+            rises = np.minimum(numbers[UPPER], size / numbers[RIDGE_PLUS])
+        return falls, rises
+
     @property
     def widest(self) -> float:
         """The largest |αᵢⱼ| that a residual of size 1 can ask for."""
-        numbers = self.outputs.numbers
-        with np.errstate(divide="ignore"):
-            rises = np.minimum(numbers[UPPER], 1.0 / numbers[RIDGE_PLUS])
-            falls = np.minimum(-numbers[LOWER], 1.0 / numbers[RIDGE_MINUS])
-        return float(max(rises.max(), falls.max()))
+        return float(max(side.max() for side in self.reaches()))
 
     def take(self, index: NDArray[np.int64]) -> GroupTerms:
         """The terms of some samples."""

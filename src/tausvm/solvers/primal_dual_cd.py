@@ -45,7 +45,7 @@ HELD = 1 << 22
 SPARE = 1e-3
 #: checks without a fall of the best gap, by this share at least, after which a solve is given
 #: up; as many again as there were before, where these were more
-PATIENCE = 200
+PATIENCE = 1000
 FALL = 1e-2
 ORDERS = ("random", "cyclic")
 

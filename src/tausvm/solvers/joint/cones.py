@@ -18,6 +18,8 @@ BOUNDARY = 0.995
 #: a side that reaches less than this share of the widest one is closed: what it could add to f
 #: is far below rounding, and its barrier would overflow
 NEGLIGIBLE_REACH = 1e-60
+#: an ε below this share of the residuals is 0 to rounding
+NEGLIGIBLE_EPSILON = 1e-20
 
 
 class Part(Protocol):
@@ -93,7 +95,7 @@ def barriers(terms: GroupTerms, size: float) -> Barriers:
     """
     shape = terms.shape
     lower, upper, _, ridge_minus, ridge_plus = terms.outputs.numbers.reshape(5, -1)
-    plus, minus = reaches(upper, ridge_plus, size), reaches(-lower, ridge_minus, size)
+    minus, plus = (side.ravel() for side in terms.reaches(size))
     negligible = NEGLIGIBLE_REACH * max(float(plus.max()), float(minus.max()))
     rises, falls = plus > negligible, minus > negligible
     split = rises & falls & (ridge_plus != ridge_minus)
@@ -115,16 +117,10 @@ def barriers(terms: GroupTerms, size: float) -> Barriers:
             Halves(at, lower[at], upper[at], ridge_minus[at], ridge_plus[at], size),
         )
     alpha = alpha.reshape(shape)
-    if terms.epsilon > 0:
+    if terms.epsilon > NEGLIGIBLE_EPSILON * size:
         reach = 0.5 * (plus + minus).reshape(shape).mean(axis=1)
         parts.append(Norms(alpha, terms.epsilon, np.maximum(reach, negligible) * size))
     return Barriers(parts, alpha, ridge.reshape(shape))
-
-
-def reaches(ends: Array, ridges: Array, size: float) -> Array:
-    """How far a side goes for residuals of this size: to its bound, or to where its ridge ends it."""
-    with np.errstate(divide="ignore", over="ignore"):
-        return np.minimum(ends, np.where(ridges > 0, size / ridges, np.inf))
 
 
 __all__ = ["BOUNDARY", "LONGEST", "Barriers", "Blocks", "Bounds", "Halves", "Part", "barriers"]

@@ -133,13 +133,18 @@ class JointProblem:
         ``gram``, ``y`` and ``terms`` are in the user's units, the terms for costs divided by
         ``cost``, so that the largest is about 1.
         """
-        targets = units.targets(y)
-        if not np.isfinite(targets).all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            targets = units.targets(y)
+            own = terms.in_units(units.scale)
+        if not np.isfinite(targets).all() or abs(math.log2(units.scale)) > LARGEST_POWER:
             raise ValueError(
-                "y must have differences that are finite in float64, got targets from "
+                "y must have differences that float64 can square and divide by, got targets from "
                 f"{y.min():.3g} to {y.max():.3g}"
             )
-        own = terms.in_units(units.scale)
+        # a tube wider than all targets is as good as one four times as wide as them
+        widest_row = 4.0 * float(np.sqrt(np.square(targets).sum(axis=1)).max())
+        if own.epsilon > widest_row:
+            own = GroupTerms(own.outputs, widest_row)
         widest = own.widest
         power = math.frexp(cost)[1] + math.frexp(widest)[1]
         if not (0 < widest < math.inf and 0 < cost < math.inf and abs(power) <= LARGEST_POWER):
@@ -193,8 +198,8 @@ class JointProblem:
     def feasible(self, alpha: Array) -> Array:
         """A point of the dual's domain near α, with zero rows and entries at bounds left alone.
 
-        What Σα = 0 lacks is spread over the entries between their bounds; where they do not
-        have the room, others move too.
+        What Σα = 0 lacks is spread over the entries between their bounds, by how far they reach;
+        where they do not have the room, others move too.
         """
         lower, upper = self.terms.outputs.lower, self.terms.outputs.upper
         clipped = np.clip(alpha, lower, upper)
@@ -202,10 +207,13 @@ class JointProblem:
             return clipped
         held = ~np.any(clipped, axis=1, keepdims=True)
         inside = (clipped > lower) & (clipped < upper) & ~held
+        falls, rises = self.terms.reaches()
+        share = np.where(inside, falls + rises, 0.0)
+        share /= np.maximum(share.sum(axis=0), np.finfo(np.float64).tiny)
         excess = clipped.sum(axis=0)
-        moved = clipped - inside * (excess / np.maximum(inside.sum(axis=0), 1))
+        moved = clipped - share * excess
         # once more, for the rounding of the first sum
-        moved -= inside * (moved.sum(axis=0) / np.maximum(inside.sum(axis=0), 1))
+        moved -= share * moved.sum(axis=0)
         for j in range(alpha.shape[1]):
             column = moved[:, j]
             within = bool(np.all((column >= lower[:, j]) & (column <= upper[:, j])))
