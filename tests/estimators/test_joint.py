@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -333,6 +336,339 @@ def test_transformations_must_agree():
     kernel = TransformableKernel([lambda A: A, lambda A: A[:, :1], lambda A: A])
     with pytest.raises(ValueError, match="transformations must return arrays of one shape"):
         JointQuantileSVR(tau=TAUS, output_kernel=kernel).fit(X, Y)
+
+
+SPREAD = float(np.std(Y))
+MACHINES = [
+    (JointQuantileSVR, {"tau": TAUS}),
+    (JointExpectileSVR, {"tau": TAUS}),
+    (JointSVR, {"loss": "epsilon_insensitive"}),
+    (JointSVR, {"loss": "squared_epsilon_insensitive"}),
+]
+
+
+@pytest.mark.parametrize(("estimator", "given"), MACHINES)
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_predictions_follow_the_unit_and_the_mean_of_y(estimator, given, epsilon):
+    target = PLANE if estimator is JointSVR else Y
+    linear = given.get("loss") == "epsilon_insensitive"
+
+    def fit(unit, mean, tol):
+        C = 3.0 * unit if linear else 3.0  # the others count C in spreads, or it has no unit
+        model = estimator(C=C, epsilon=epsilon * unit, tol=tol, **given)
+        with warnings.catch_warnings():
+            # offsets have fewer digits than 1e-10 asks where the mean is huge: that warns
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return model.fit(X, unit * (target + mean * SPREAD))
+
+    base, rough = fit(1.0, 0.0, 1e-10), fit(1.0, 0.0, 1e-4)
+    for unit, mean in ((1e-12, 0.0), (1e12, 1e6), (1e-12, 1e6), (3e5, 1e9), (1e12, 1e9)):
+        moved = fit(unit, mean, 1e-10)
+        error = np.abs(moved.predict(X) / unit - mean * SPREAD - base.predict(X)).max() / SPREAD
+        assert error <= (1e-6 if mean <= 1e6 else 1e-5)
+        primal = fit(unit, mean, 1e-4).result_.primal_objective / unit**2
+        assert primal == pytest.approx(rough.result_.primal_objective, rel=2e-4)
+
+
+@pytest.mark.parametrize("estimator", LEVELS)
+def test_raw_predictions_are_those_certified(estimator):
+    rng = np.random.default_rng(3)
+    y = rng.normal(size=50)
+    model = estimator(tau=[0.45, 0.5, 0.55], rearrange=True, output_kernel="identity", C=100.0)
+    model.set_params(gamma=5.0).fit(X, y)
+    raw, ordered = model.predict(X, raw=True), model.predict(X)
+    assert np.array_equal(np.sort(raw, axis=1), ordered)
+    if estimator is JointQuantileSVR:
+        assert not np.array_equal(raw, ordered)
+    np.testing.assert_allclose(raw, model.result_.fitted + model.intercept_, atol=1e-9)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_linear_certificates_round_like_predictions(sparse):
+    """On raw features weights and kernel values round differently, visibly so at a large C."""
+    rng = np.random.default_rng(0)
+    rows = 1e4 * rng.normal(size=(20, 3)) + 1e5
+    given = sp.csr_matrix(rows) if sparse else rows
+    model = JointQuantileSVR(tau=TAUS, kernel="linear", C=1e6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(given, rng.normal(size=20))
+    assert np.array_equal(model.result_.fitted + model.intercept_, model.predict(given))
+
+
+@pytest.mark.parametrize("estimator", JOINT)
+def test_global_random_state_is_left_alone(estimator):
+    np.random.seed(0)  # noqa: NPY002
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    first = fitted(estimator, solver="primal_dual_cd", tol=1e-2, epsilon=0.3)
+    again = fitted(estimator, solver="primal_dual_cd", tol=1e-2, epsilon=0.3)
+    assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+    assert np.array_equal(first.dual_coef_, again.dual_coef_)
+
+
+def with_options(monkeypatch, **changes):
+    """Hand every joint fit these options."""
+    made = joint_machine.JointOptions
+    monkeypatch.setattr(joint_machine, "JointOptions", lambda **given: made(**{**given, **changes}))
+
+
+@pytest.mark.parametrize("estimator", JOINT)
+@pytest.mark.parametrize("solver", ["auto", "interior_point", "primal_dual_cd"])
+def test_time_limit_counts_from_the_gram_matrix(estimator, solver, monkeypatch):
+    looks = iter(range(10**9))
+    with_options(monkeypatch, clock=lambda: float(next(looks)))
+    with pytest.warns(ConvergenceWarning, match=r"it reached time_limit=0.5 s"):
+        model = fitted(estimator, time_limit=0.5, solver=solver)
+    assert model.dual_gap_ == pytest.approx(1.0)
+    assert len(model.support_) == 0
+    assert np.ptp(model.predict(X), axis=0).max() == 0.0
+
+
+@pytest.mark.parametrize("estimator", JOINT)
+def test_ctrl_c_ends_a_fit_between_parts_of_its_work(estimator, monkeypatch):
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    with_options(monkeypatch, callback=interrupt)
+    monkeypatch.setattr(joint_machine, "progress_log", lambda verbose: nullcontext(interrupt))
+    for solver in ("auto", "primal_dual_cd"):
+        with pytest.raises(KeyboardInterrupt):
+            fitted(estimator, solver=solver)
+
+
+def test_rounding_is_not_called_a_time_limit():
+    K = 1e13 * np.exp(-np.square(X[:, None] - X).sum(axis=2))
+    with pytest.warns(ConvergenceWarning, match="rounding let it get no further"):
+        JointQuantileSVR(tau=TAUS, kernel="precomputed", tol=1e-12).fit(K, Y)
+
+
+HUGE = np.r_[X[:-1], [[1e200, 0.0]]]
+REFUSED = [
+    ({"C": 5e-324}, {}, "C times sample_weight must lie between"),
+    ({"C": 1e300}, {}, "C times sample_weight must lie between"),
+    ({}, {"sample_weight": np.full(50, 1e300)}, "C times sample_weight must lie between"),
+    ({}, {"sample_weight": np.full(50, 5e-324)}, "C times sample_weight must lie between"),
+    ({}, {"sample_weight": np.full(50, 1e-300)}, "C times sample_weight must lie between"),
+    ({}, {"y": 1.5e308 * np.sign(Y)}, "y must have differences that float64"),
+    ({}, {"y": 1e-310 * Y}, "y must have differences that float64"),
+    ({"kernel": lambda a, b: np.full((len(a), len(b)), np.inf)}, {}, "kernel must have finite"),
+    ({"kernel": lambda a, b: np.where(a @ b.T > 1, np.nan, 1)}, {}, "kernel must"),
+    ({"kernel": lambda a, b: np.ones((3, len(b)))}, {}, r"kernel: the callable returned shape"),
+    ({"kernel": lambda a, b: None}, {}, r"kernel: the callable returned shape"),
+    ({"kernel": "poly", "gamma": 1e300}, {}, "kernel must have finite values, got 'poly'"),
+    ({"kernel": "linear"}, {"X": 1e200 * X}, "kernel must have finite values, got 'linear'"),
+    ({}, {"X": HUGE}, "gamma='scale' needs features whose variance"),
+]
+
+
+@pytest.mark.parametrize("estimator", JOINT)
+@pytest.mark.parametrize(("given", "data", "message"), REFUSED)
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+def test_what_float64_cannot_hold_is_refused_by_name(estimator, given, data, message):
+    for solver in ("auto", "primal_dual_cd"):
+        model = estimator(solver=solver, **given)
+        with pytest.raises(ValueError, match=message):
+            model.fit(**{"X": X, "y": Y, **data})
+
+
+@pytest.mark.parametrize("estimator", JOINT)
+@pytest.mark.parametrize(
+    ("given", "data"),
+    [
+        ({"C": 1e-200}, {}),
+        ({"C": 1e-20, "solver": "primal_dual_cd"}, {}),
+        ({"epsilon": 1e-300}, {}),
+        ({"epsilon": 1e300}, {}),
+        ({}, {"y": np.full(50, 7.0)}),
+        ({}, {"y": np.full(50, 1e300)}),
+        ({"epsilon": 0.0}, {"y": 1e200 * Y}),
+        ({"epsilon": 0.0}, {"y": 1e-200 * Y}),
+        ({}, {"sample_weight": np.r_[np.ones(49), 5e-324]}),
+        ({}, {"sample_weight": np.r_[np.ones(49), 1e-300]}),
+        ({}, {"X": X[:2], "y": Y[:2]}),
+        ({"gamma": 1.0}, {"X": 1e200 * X}),
+        ({"kernel": "linear"}, {"X": 0.0 * X}),
+    ],
+)
+def test_extremes_that_are_solved(estimator, given, data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if estimator is not JointSVR:
+            given = {"tau": TAUS, **given}
+        model = estimator(**given).fit(**{"X": X, "y": Y, **data})
+    assert model.dual_gap_ <= model.tol
+    assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize("estimator", LEVELS)
+@pytest.mark.parametrize("count", [1, 2, 30, 99])
+def test_many_levels(estimator, count):
+    taus = np.linspace(0.01, 0.99, count) if count > 1 else [0.5]
+    for epsilon in (0.0, 0.3):
+        model = estimator(tau=taus, epsilon=epsilon).fit(X[:20], Y[:20])
+        assert model.dual_gap_ <= model.tol
+        assert model.predict(X).shape == (50, count)
+    assert estimator(tau=[5e-324, 0.5]).fit(X, Y).dual_gap_ <= 1e-4
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
+def test_transformable_kernel_on_csr(kernel):
+    images = TransformableKernel([lambda A: A, lambda A: 0.8 * A, lambda A: 0.5 * A])
+    given = {"kernel": kernel, "gamma": 0.5, "coef0": 1.0, "degree": 2, "tol": 1e-9}
+    model = JointQuantileSVR(tau=TAUS, output_kernel=images, epsilon=0.2, **given).fit(X, Y)
+    sparse = clone(model).fit(sp.csr_matrix(X), Y)
+    np.testing.assert_allclose(sparse.predict(sp.csr_matrix(X)), model.predict(X), atol=1e-5)
+    mixed = TransformableKernel([lambda A: A, lambda A: (0.8 * A).toarray(), lambda A: 0.5 * A])
+    again = clone(model).set_params(output_kernel=mixed).fit(sp.csr_matrix(X), Y)
+    np.testing.assert_allclose(again.predict(sp.csr_matrix(X)), model.predict(X), atol=1e-5)
+
+
+def test_bad_transformations_are_refused():
+    for T, message in (
+        (lambda A: np.full(A.shape, np.inf), "must return finite numbers"),
+        (lambda A: "x", "must return arrays of numbers"),
+    ):
+        with pytest.raises(ValueError, match=f"output_kernel: the transformations {message}"):
+            JointSVR(output_kernel=TransformableKernel([T])).fit(X, Y)
+    same = TransformableKernel([lambda A: A])
+    infinite = lambda a, b: np.full((len(a), len(b)), np.inf)  # noqa: E731
+    with pytest.raises(ValueError, match="kernel must have finite values"):
+        JointSVR(output_kernel=same, kernel=infinite).fit(X, Y)
+
+
+def test_memory_that_is_not_there_is_refused_before_work(no_work):
+    taus = np.linspace(0.01, 0.99, 99)
+    rows = np.zeros((1000, 1))
+    with pytest.raises(ValueError, match=r"cache_size must be at least \d+, .* 99 outputs"):
+        model = JointQuantileSVR(tau=taus, solver="interior_point", cache_size=20)
+        model.fit(rows, rows[:, 0])
+
+
+def adversarial_case(seed):
+    """Data, parameters and weights meant to break a fit."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(5, 40)), int(rng.integers(1, 4))
+    rows = rng.normal(size=(n, d))
+    match rng.choice(["plain", "copies", "rank 0", "rank 1", "raw", "near copies"]):
+        case "copies":
+            rows = rows[rng.integers(0, max(2, n // 3), n)]
+        case "rank 0":
+            rows[:] = 1.0
+        case "rank 1":
+            rows[:] = rows[:, :1]
+        case "raw":
+            rows = rows * 10.0 ** rng.uniform(-3, 5, d) + 10.0 ** rng.uniform(-2, 5, d)
+        case "near copies":
+            rows = rows[rng.integers(0, max(2, n // 3), n)] + 1e-9 * rng.normal(size=(n, d))
+    noise = rng.choice([0.0, 0.3, 3.0])
+    y = np.sin(rows[:, 0]) + 0.3 * rows[:, -1] + noise * rng.normal(size=n)
+    y = y * 10.0 ** rng.uniform(-6, 6) + rng.choice([0.0, 1.0, 1e6]) * 10.0 ** rng.uniform(-3, 3)
+    weight = 10.0 ** rng.uniform(-5, 5, n) if rng.random() < 0.3 else np.ones(n)
+    taus = np.sort(rng.uniform(0.01, 0.99, int(rng.choice([1, 2, 3, 5, 9]))))
+    given = {
+        "tau": taus,
+        "gamma_tau": float(10.0 ** rng.uniform(-2, 2)),
+        "C": float(10.0 ** rng.uniform(-6, 8)),
+        "kernel": str(rng.choice(["rbf", "rbf", "linear", "poly"])),
+        "gamma": float(10.0 ** rng.uniform(-8, 8)),
+        "coef0": 1.0,
+        "fit_intercept": bool(rng.random() < 0.7),
+    }
+    if given["kernel"] == "poly":
+        given["gamma"] = float(10.0 ** rng.uniform(-3, 1))
+    return rows, y, weight, given
+
+
+def true_gap(model, rows, y, weight, given):
+    """The gap of what predicts, by the docstring's formulas and nothing of the library's."""
+    K = {
+        "linear": lambda: rows @ rows.T,
+        "poly": lambda: (given["gamma"] * rows @ rows.T + 1.0) ** 3,
+        "rbf": lambda: np.exp(-given["gamma"] * np.square(rows[:, None] - rows).sum(axis=2)),
+    }[given["kernel"]]()
+    taus = given["tau"]
+    B = np.exp(-given["gamma_tau"] * np.subtract.outer(taus, taus) ** 2)
+    alpha = np.zeros((len(y), len(taus)))
+    alpha[model.support_] = model.dual_coef_.T
+    residual = y[:, None] - model.predict(rows, raw=True)
+    side = np.where(residual >= 0, taus, 1 - taus)
+    norm = float(np.vdot(alpha, K @ alpha @ B))
+    if given["kernel"] == "linear":  # with few features K's rounding can be most of it
+        W = alpha.T.astype(np.longdouble) @ rows
+        norm = float((B * (W @ W.T)).sum())
+    about = y - np.median(y) if given["fit_intercept"] else y
+    gain = float(np.vdot(alpha, np.repeat(about[:, None], len(taus), axis=1)))
+    if isinstance(model, JointQuantileSVR):
+        above = y - y.min()
+        mean = np.average(above, weights=weight)
+        scale = np.sqrt(np.average((above - mean) ** 2, weights=weight)) if above.any() else 1.0
+        cost = given["C"] * weight[:, None] * scale
+        primal = 0.5 * norm + float((cost * side * np.abs(residual)).sum())
+        dual = gain - 0.5 * norm
+        assert (
+            (alpha <= cost * taus * (1 + 1e-9)) & (alpha >= -cost * (1 - taus) * (1 + 1e-9))
+        ).all()
+    else:
+        cost = given["C"] * weight[:, None]
+        primal = 0.5 * norm + float((cost * side * residual**2).sum())
+        dual = (
+            gain
+            - 0.5 * norm
+            - float((alpha**2 / (4 * cost * np.where(alpha > 0, taus, 1 - taus))).sum())
+        )
+    if given["fit_intercept"]:
+        assert np.abs(alpha.sum(axis=0)).max() <= 1e-12 * max(np.abs(alpha).sum(), 1e-300)
+    size = max(abs(primal), abs(dual))
+    return (primal - dual) / size if size > 0 else 0.0
+
+
+def judge(seed):
+    """None where the claim holds or the fit warns, else what it claimed and what is true."""
+    rows, y, weight, given = adversarial_case(seed)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = LEVELS[seed % 2](**given).fit(rows, y, weight)
+    if caught:
+        assert {w.category for w in caught} == {ConvergenceWarning}
+        return None
+    truth = true_gap(model, rows, y, weight, given)
+    return None if truth <= 10 * model.tol else (seed, model.dual_gap_, truth)
+
+
+def test_no_claim_is_better_than_the_truth():
+    assert [found for found in map(judge, range(60)) if found is not None] == []
+
+
+@pytest.mark.slow
+def test_no_claim_is_better_than_the_truth_of_many():
+    assert [found for found in map(judge, range(60, 2000)) if found is not None] == []
+
+
+MEMORY = """
+import resource, warnings
+import numpy as np
+from tausvm import JointQuantileSVR
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+X = rng.normal(size=(3000, 10))
+y = np.sin(X[:, 0]) + rng.normal(size=3000)
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+before = peak()
+taus = np.linspace(0.05, 0.95, {levels})
+JointQuantileSVR(tau=taus, cache_size=80, time_limit=20, solver={solver!r}).fit(X, y)
+print(peak() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("levels", [3, 50])
+@pytest.mark.parametrize("solver", ["auto", "primal_dual_cd"])
+def test_peak_memory(levels, solver):
+    code = MEMORY.format(levels=levels, solver=solver)
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert float(run.stdout) <= 80 + 2 * 0.24 + 300
 
 
 def test_levels_kernel_is_positive_semidefinite():

@@ -133,3 +133,40 @@ def test_violation_sees_what_is_wrong():
     assert terms.violation(zero, np.array([[0.3, 0.4]])) == 0.0
     assert terms.violation(bound, np.array([[5.0, 5.0]])) == 0.0
     assert terms.violation(bound, np.array([[0.0, 5.0]])) == pytest.approx(np.sqrt(0.5))
+
+
+@given(seed=st.integers(0, 10**6), factor=st.sampled_from([1e-9, 0.5, 1e9]))
+def test_terms_in_other_units_are_the_same_loss(seed, factor):
+    terms, residual = random_terms(seed)
+    losses = terms.conjugate(residual)
+    scaled = terms.in_units(1.0 / factor).conjugate(residual * factor)
+    np.testing.assert_allclose(scaled, losses * factor**2, rtol=1e-9, atol=1e-13 * factor**2)
+    dearer = terms.costing(factor).conjugate(residual)
+    np.testing.assert_allclose(dearer, losses * factor, rtol=1e-9, atol=1e-13 * factor)
+
+
+def test_reaches_are_bounds_or_what_ridges_allow():
+    y = np.zeros((2, 2))
+    terms = GroupTerms.build([Pinball(0.25), SquaredPinball(0.25)], y, np.array([1.0, 4.0]), 0.0)
+    falls, rises = terms.reaches(2.0)
+    np.testing.assert_allclose(falls, [[0.75, 3.0], [3.0, 12.0]])
+    np.testing.assert_allclose(rises, [[0.25, 1.0], [1.0, 4.0]])
+    assert terms.widest == 6.0
+
+
+@pytest.mark.parametrize("cost", [5e-324, 1e-300])
+def test_costs_too_small_to_divide_by_count_as_none(cost):
+    y = np.zeros((2, 1))
+    terms = GroupTerms.build([SquaredPinball(0.5)], y, np.array([cost, 1.0]), 0.0)
+    assert np.isfinite(terms.conjugate(np.ones((2, 1)))).all()
+    assert terms.outputs.upper[0, 0] == terms.outputs.ridge_plus[0, 0] == 0.0
+
+
+def test_an_epsilon_whose_square_is_none():
+    residual = np.array([[3.0, -4.0]])
+    for kind in (Pinball, SquaredPinball):
+        losses = [kind(0.3), kind(0.6)]
+        exact = GroupTerms.build(losses, residual, np.ones(1), 0.0)
+        tiny = GroupTerms.build(losses, residual, np.ones(1), 1e-300)
+        np.testing.assert_allclose(tiny.conjugate(residual), exact.conjugate(residual), rtol=1e-14)
+        assert np.array_equal(tiny.response(residual), exact.response(residual))

@@ -31,7 +31,6 @@ from ..solvers.joint import (
     JointProblem,
     JointResult,
     interior_point_bytes,
-    interior_point_fits,
     solve_joint,
 )
 from ..solvers.monitor import OutOfTime
@@ -162,38 +161,58 @@ class JointMachine(RegressorMixin, KernelMachine):
         options: JointOptions,
     ) -> MatrixGram:
         """The Gram matrix; fixes the kernel, its γ and B."""
-        n = len(data)
+        n, p = len(data), len(mixing)
+        self._centre = None
         if isinstance(mixing, TransformableKernel):
+            room = self._room(n, p, 0.0)
             self.output_matrix_ = None
-            self._centre = None
             gamma = 1.0 if self.kernel == "linear" else self._gamma_value(data)
             self._kernel = make_kernel(self.kernel, gamma, self.degree, self.coef0)
             images = [Points(X) for X in mixing.images(data.X)]
             gram: MatrixGram = TransformableGram(self._kernel, images)
             self._check_diagonal(float(np.einsum("ijj->ij", gram.diagonal).min()))
-            return self._with_room(gram, 0.0)
-        self.output_matrix_ = mixing
-        if self._precomputed:
-            self._centre = None
-            return self._with_room(SeparableGram(data.X, mixing), 0.0)
-        held = 8.0 * n * n
+        else:
+            self.output_matrix_ = mixing
+            held = 0.0 if self._precomputed else 8.0 * n * n
+            room = self._room(n, p, held)
+            matrix = data.X if self._precomputed else self._filled(data, deadline, options)
+            if matrix is None:
+                return UnknownGram(n, p)
+            features = data.X if self.kernel == "linear" else None
+            gram = SeparableGram(matrix, mixing, features)
+        gram.room = room
+        return gram
+
+    def _room(self, n: int, p: int, held: float) -> float:
+        """Bytes for solvers beside a matrix that holds so many.
+
+        A ValueError that names ``cache_size`` where they, or the matrix, do not fit.
+        """
         if held > self.cache_size * 2**20:
             raise refuse(
                 "cache_size",
                 f"at least {held / 2**20:.0f}, the megabytes of the Gram matrix of {n} rows",
                 self.cache_size,
             )
-        points = self._kernel_points(data)
-        rows = self._checked(KernelGram(self._kernel, points, self.cache_size, np.float64))
-        matrix = self._filled(rows, deadline, options)
-        if matrix is None:
-            return UnknownGram(n, len(mixing))
-        return self._with_room(SeparableGram(matrix, mixing), held)
+        room = self.cache_size * 2**20 - held + BESIDE_CACHE
+        needed = 8.0 * LEAST_VECTORS * n * p
+        if self.solver == "interior_point":
+            needed = interior_point_bytes(n, p)
+        if needed > room:
+            raise refuse(
+                "cache_size",
+                f"at least {(held + needed - BESIDE_CACHE) / 2**20:.0f}, the megabytes of {n} rows "
+                f"and {p} outputs for solver={self.solver!r}",
+                self.cache_size,
+            )
+        return room
 
     def _filled(
-        self, gram: KernelGram, deadline: float | None, options: JointOptions
+        self, data: TrainingSet, deadline: float | None, options: JointOptions
     ) -> Array | None:
         """All rows of the matrix, checked; None where the time limit came first."""
+        points = self._kernel_points(data)
+        gram = self._checked(KernelGram(self._kernel, points, self.cache_size, np.float64))
 
         def watch() -> None:
             if deadline is not None and options.clock() >= deadline:
@@ -214,25 +233,6 @@ class JointMachine(RegressorMixin, KernelMachine):
                     "for rows of X: scale the features"
                 )
         return matrix
-
-    def _with_room(self, gram: MatrixGram, held: float) -> MatrixGram:
-        """The matrix, told how much memory solvers have beside what it holds.
-
-        A ValueError that names ``cache_size`` where that is not enough for the solver.
-        """
-        n, p = gram.shape
-        gram.room = max(self.cache_size * 2**20 - held, 0.0) + BESIDE_CACHE
-        fits = interior_point_fits(gram) or self.solver != "interior_point"
-        least = 8.0 * LEAST_VECTORS * n * p
-        if not fits or least > gram.room:
-            needed = interior_point_bytes(gram) if not fits else least
-            raise refuse(
-                "cache_size",
-                f"at least {(held + needed - BESIDE_CACHE) / 2**20:.0f}, the megabytes of {n} rows "
-                f"and {p} outputs for solver={self.solver!r}",
-                self.cache_size,
-            )
-        return gram
 
     @property
     def _weights(self) -> Array:

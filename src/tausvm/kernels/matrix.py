@@ -179,11 +179,25 @@ class UnknownGram(MatrixGram):
     def scaled(self, factor: float) -> UnknownGram:
         return self
 
-    def _unknown(self, *_: object) -> Any:
-        raise RuntimeError("the Gram matrix was not computed")
+    def product(self, alpha: Array) -> Array:
+        raise self._unknown
 
-    product = column = entries = rows = _unknown
-    diagonal = property(_unknown)  # type: ignore[assignment]
+    @property
+    def diagonal(self) -> Array:
+        raise self._unknown
+
+    def column(self, i: int, k: int) -> Array:
+        raise self._unknown
+
+    def entries(self, i: Index, j: Index) -> Array:
+        raise self._unknown
+
+    def rows(self, index: Index) -> tuple[Array, Index]:
+        raise self._unknown
+
+    @property
+    def _unknown(self) -> RuntimeError:
+        return RuntimeError("the Gram matrix was not computed")
 
 
 class SeparableGram(MatrixGram):
@@ -193,9 +207,13 @@ class SeparableGram(MatrixGram):
     ----------
     K : array (n, n)
     B : array (p, p)
+    features : array or CSR matrix (n, d), or None
+        Where k(x, x') = ⟨x, x'⟩: products then are those of the weights, as predictions are,
+        and round like them.
     """
 
-    def __init__(self, K: Array, B: Array) -> None:
+    def __init__(self, K: Array, B: Array, features: Any = None) -> None:
+        self.features = features
         self.K = np.ascontiguousarray(K, dtype=np.float64)
         self.B = np.ascontiguousarray(B, dtype=np.float64)
         self.shape = len(self.K), len(self.B)
@@ -203,7 +221,7 @@ class SeparableGram(MatrixGram):
     def scaled(self, factor: float) -> SeparableGram:
         if factor == 1.0:
             return self
-        other = SeparableGram(self.K, self.B * factor)
+        other = SeparableGram(self.K, self.B * factor, self.features)
         other.room = self.room
         return other
 
@@ -213,6 +231,10 @@ class SeparableGram(MatrixGram):
         return SECONDS_AN_ENTRY * n * n * p
 
     def product(self, alpha: Array) -> Array:
+        if self.features is not None:
+            support = np.flatnonzero(alpha.any(axis=1))
+            weights = self.B @ np.ascontiguousarray(alpha[support].T)
+            return np.asarray(self.features @ np.asarray(weights @ self.features[support]).T)
         n = len(self.K)
         mixed = alpha @ self.B
         step = max(1, PIECE // max(n, 1))

@@ -79,7 +79,7 @@ class GroupTerms:
         return GroupTerms(DualTerms(numbers), self.epsilon)
 
     def reaches(self, size: float = 1.0) -> tuple[Array, Array]:
-        """How far −αᵢⱼ and αᵢⱼ go for residuals of this size: to the bound, or as a ridge allows."""
+        """How far −αᵢⱼ and αᵢⱼ go for residuals of this size: to a bound or as ridges allow."""
         numbers = self.outputs.numbers
         with np.errstate(divide="ignore", over="ignore"):
             falls = np.minimum(-numbers[LOWER], size / numbers[RIDGE_MINUS])

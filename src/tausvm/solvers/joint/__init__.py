@@ -76,9 +76,7 @@ def _solve_auto(
     passes = RESCUE_PASSES
     if options.max_iter >= 0:
         passes = min(passes, max(options.max_iter - first.n_iter, 0))
-    second = solve_primal_dual_cd(
-        problem, options.with_(time_limit=left, max_iter=passes), first
-    )
+    second = solve_primal_dual_cd(problem, options.with_(time_limit=left, max_iter=passes), first)
     second.seconds += first.seconds
     if second.status is Status.MAX_ITER and passes == RESCUE_PASSES:
         second.status = Status.NUMERICAL_ERROR

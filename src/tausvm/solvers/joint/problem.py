@@ -112,7 +112,7 @@ class JointProblem:
     y: Array
     terms: GroupTerms
     offset: bool
-    units: Units = Units()
+    units: Units = field(default_factory=Units)
     cost: float = 1.0
     #: the best offsets where f = 0, once they were asked for
     _constants: Array | None = field(default=None, repr=False)
@@ -184,7 +184,7 @@ class JointProblem:
     def settle_constants(self, hurry: Callable[[], bool]) -> None:
         """Find the best offsets for f = 0, or good ones where time is short."""
         if self._constants is None:
-            n, p = self.shape
+            p = self.shape[1]
             free = best_offsets(self.terms, self.y, hurry) if self.offset else np.zeros(p)
             self._constants = np.asarray(self.units.settled(free))
 

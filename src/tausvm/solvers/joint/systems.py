@@ -192,16 +192,15 @@ class FactorSystem(System):
         return x, db + more
 
 
-def interior_point_bytes(gram: MatrixGram) -> float:
+def interior_point_bytes(n: int, p: int) -> float:
     """Memory of the blocks, and of the matrix where it is written out."""
-    n, p = gram.shape
     written_out = 3 * min(n * p, DENSE) ** 2
     return 8.0 * (BLOCKS * n * p * p + VECTORS * n * p + written_out)
 
 
 def interior_point_fits(gram: MatrixGram) -> bool:
     """Whether there is room for them."""
-    return interior_point_bytes(gram) <= gram.room
+    return interior_point_bytes(*gram.shape) <= gram.room
 
 
 def system_for(gram: MatrixGram, offset: bool) -> System:
