@@ -107,35 +107,19 @@ class JointMachine(RegressorMixin, KernelMachine):
     ) -> JointResult:
         """Pose the problem and solve it within the limits, which count from here."""
         deadline = None if self.time_limit is None else options.clock() + self.time_limit
+        units = Units.of(y, data.weight, bool(self.fit_intercept))
         largest = float(data.weight.max())
+        cost = float(costs(self.C, data.weight).max())
         terms = GroupTerms.build(losses, y, data.weight / largest, self.epsilon)
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
-            if self.scale_C:
-                terms = terms.widened(spread(y, data.weight))
-            units = Units.of(y, data.weight, bool(self.fit_intercept))
+        if self.scale_C:
+            terms = terms.widened(spread(y, data.weight))
         gram = self._matrix_gram(data, mixing, deadline, options)
-        problem = JointProblem.posed(
-            gram, y, terms, bool(self.fit_intercept), units, float(self.C) * largest
-        )
+        problem = JointProblem.posed(gram, y, terms, bool(self.fit_intercept), units, cost)
         with progress_log(self.verbose) as callback:
             if deadline is not None:
                 left = max(deadline - options.clock(), 0.0)
                 options = replace(options, time_limit=left)
             return solve_joint(problem, self.solver, replace(options, callback=callback))
-
-    def _gamma_value(self, data: TrainingSet) -> float:
-        """γ as a number; a ValueError where the features are too large to have a variance."""
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):
-                value = super()._gamma_value(data)
-        except OverflowError:
-            value = 0.0
-        if not 0 < value < np.inf:
-            raise ValueError(
-                f"gamma={self.gamma!r} needs features whose variance float64 can hold, got entries "
-                f"up to {np.abs(data.X).max():.3g}: scale the features"
-            )
-        return value
 
     def _mixing(self, p: int) -> Array | TransformableKernel:
         """B, or the kernel that has none; a ValueError for an output kernel of no use."""
@@ -225,14 +209,7 @@ class JointMachine(RegressorMixin, KernelMachine):
             return None
         finally:
             gram.watch = None
-        matrix = gram.rows.astype(np.float64, copy=False)
-        for part in slices(len(matrix), 8 * len(matrix)):
-            if not np.isfinite(matrix[part]).all():
-                raise ValueError(
-                    f"kernel must have finite values, got {self.kernel!r}, which gives inf or NaN "
-                    "for rows of X: scale the features"
-                )
-        return matrix
+        return gram.rows.astype(np.float64, copy=False)
 
     @property
     def _weights(self) -> Array:

@@ -48,7 +48,8 @@ class Monitor:
         self.exact: Certificate | None = None
         #: the relative gap at the last check
         self.gap = np.inf
-        #: the point with the least gap among those looked at exactly
+        #: the point that was looked at exactly last, and the one with the least gap among such
+        self._certified: Array | None = None
         self._best_exact: tuple[Array, Certificate] | None = None
         self._failed = 0
         self._highest_dual = -np.inf
@@ -109,8 +110,9 @@ class Monitor:
         certificate = self.problem.certificate(beta)
         np.subtract(certificate.fitted, self.problem.y, out=gradient)
         self.exact = certificate
+        self._certified = beta.copy()
         if self._best_exact is None or certificate.excess < self._best_exact[1].excess:
-            self._best_exact = beta.copy(), certificate
+            self._best_exact = self._certified, certificate
         return certificate
 
     def should_stop(self, beta: Array, gradient: Array, n_iter: int, offset: float) -> bool:
@@ -159,12 +161,12 @@ class Monitor:
         return False
 
     def result(self, beta: Array, n_iter: int) -> SolverResult:
-        """The result with its certificate, recomputed unless the last check was exact.
+        """The result with its certificate, recomputed unless this very β was looked at exactly.
 
         Where a time limit leaves no time for that, it is the best constant with its gap.
         """
         certificate = self.exact
-        if certificate is None:
+        if certificate is None or self._certified is None or (beta != self._certified).any():
             if not self._fits(beta):
                 beta = np.zeros_like(beta)
             certificate = self.problem.certificate(beta)

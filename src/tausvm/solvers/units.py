@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+#: objectives have the unit of squared targets
+SMALLEST_SIZE = 1e-150
+
 
 @dataclass(frozen=True)
 class Units:
@@ -46,9 +49,16 @@ class Units:
                 if y.ndim == 1
                 else np.array([weighted_median(column, weight) for column in y.T])
             )
-        size = root_mean_square(y - shift, weight)
-        if not size > 0 or not np.isfinite(size):
+        with np.errstate(over="ignore", invalid="ignore"):
+            size = root_mean_square(y - shift, weight)
+        if size == 0:
             return cls(shift, 1.0)
+        if not SMALLEST_SIZE < size < 1.0 / SMALLEST_SIZE:
+            raise ValueError(
+                f"y must have differences between {SMALLEST_SIZE:g} and {1 / SMALLEST_SIZE:g}, "
+                "whose squares float64 can hold, got targets from "
+                f"{y.min():.3g} to {y.max():.3g}"
+            )
         return cls(shift, 2.0 ** float(np.round(np.log2(size))))
 
     def targets(self, y: Array) -> Array:
