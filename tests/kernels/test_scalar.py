@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -247,6 +249,15 @@ def test_wide_indices(name: str) -> None:
         X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
     values = make_kernel(name, GAMMA, DEGREE, COEF0).between(*map(Points, wide))
     np.testing.assert_allclose(values, expected(name, A, B), rtol=1e-10)
+
+
+def test_pickled_points_are_the_coordinates_alone() -> None:
+    A, _ = data(3)
+    a = Points(A)
+    make_kernel("rbf", GAMMA).product(a, a, np.ones(len(A)))
+    assert a.longest > 0
+    assert len(pickle.dumps(a)) < A.nbytes + 1000
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(a)).X, A)
 
 
 def test_unknown_kernel() -> None:

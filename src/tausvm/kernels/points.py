@@ -29,6 +29,10 @@ class Points:
         self.X = X
         self.sparse = sp.issparse(X)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what was computed from the points."""
+        return {"X": self.X, "sparse": self.sparse}
+
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
