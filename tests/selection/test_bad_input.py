@@ -68,16 +68,6 @@ def test_bad_levels(no_fit):
             QuantileSVRCV(tau=tau).fit(X, Y)
 
 
-def test_constant_targets_in_a_fold(no_fit):
-    y = np.zeros(60)
-    y[:20] = 1.0
-    splits = [(np.arange(20, 60), np.arange(20))]
-    with pytest.raises(ValueError, match="constant in the training part"):
-        ExpectileSVRCV(cv=splits).fit(X, y)
-    with pytest.raises(ValueError, match="y must not be constant"):
-        ExpectileSVRCV().fit(X, np.zeros(60))
-
-
 def test_points_that_do_not_converge_are_reported_once():
     with pytest.warns(ConvergenceWarning, match="fits of the selection") as caught:
         SVRCV(Cs=[1.0, 1e4], gammas=[0.1, 1.0], cv=2, max_iter=1, tol=1.0, solver="smo").fit(X, Y)

@@ -178,11 +178,12 @@ def test_weights_count_in_fits_and_scores():
 
 
 def test_scaled_targets_and_features_scale_the_default_grid():
-    plain = QuantileSVRCV(Cs=4, gammas=4).fit(X, Y)
-    moved = QuantileSVRCV(Cs=4, gammas=4).fit(10 * X + 3, 100 * Y - 7)
-    np.testing.assert_allclose(moved.Cs_, 100 * plain.Cs_)
-    np.testing.assert_allclose(moved.gammas_, plain.gammas_ / 100)
-    assert moved.best_index_ == plain.best_index_
+    for scale_C, factor in ((True, 1.0), (False, 100.0)):
+        plain = QuantileSVRCV(Cs=4, gammas=4, scale_C=scale_C).fit(X, Y)
+        moved = QuantileSVRCV(Cs=4, gammas=4, scale_C=scale_C).fit(10 * X + 3, 100 * Y - 7)
+        np.testing.assert_allclose(moved.Cs_, factor * plain.Cs_)
+        np.testing.assert_allclose(moved.gammas_, plain.gammas_ / 100)
+        assert moved.best_index_ == plain.best_index_
 
 
 def test_default_grid_covers_the_papers():

@@ -7,6 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from tausvm import SVRCV, ExpectileSVRCV, QuantileSVRCV
+from tausvm.selection import members
 
 from ..shared_data import data_file
 
@@ -74,23 +75,22 @@ def test_points_that_steps_do_not_solve_are_fitted_directly(
         assert machine.dual_gap_ <= machine.tol
 
 
-def test_points_that_cannot_be_fitted_on_all_rows_are_left_to_their_folds(
+def test_points_without_a_solution_on_all_rows_are_left_to_their_folds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Many rows, few steps: unsolved fits are reported, and no committee has one of all rows."""
-    for module in ("columns", "fits", "folds"):
-        monkeypatch.setattr(f"tausvm.selection.{module}.FACTORED", 0)
-    monkeypatch.setattr("tausvm.selection.machine.DIRECT", 0)
-    monkeypatch.setattr("tausvm.selection.columns.LOOK_STEPS", 1)
-    monkeypatch.setattr("tausvm.selection.fits.MOST_STEPS", 1)
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, size=(700, 2))
-    y = np.sin(4 * X[:, 0]) + 0.2 * rng.normal(size=700)
-    model = ExpectileSVRCV(tau=0.3, Cs=[100.0, 1000.0], gammas=[0.5, 1.0], cv=3, prune=False)
-    with pytest.warns(ConvergenceWarning, match="did not reach"):
-        model.fit(X, y)
-    committee = model.best_estimator_
-    assert committee.shares == [1, 1, 1]
-    for machine, point in zip(committee.machines, model.fold_params_, strict=True):
-        assert {"C": machine.C, "gamma": machine.gamma} == point
-        assert set(machine.support_) != set(range(700))
+    X = rng.uniform(-1, 1, size=(400, 2))
+    y = np.sin(4 * X[:, 0]) + 0.2 * rng.normal(size=400)
+    solved_from = members.solved_from
+
+    def none_on_all_rows(member, problem, options):
+        return None if member.fold is None else solved_from(member, problem, options)
+
+    monkeypatch.setattr(members, "solved_from", none_on_all_rows)
+    # folds of half the rows do not join a committee otherwise
+    model = ExpectileSVRCV(tau=0.3, Cs=[1.0, 100.0], gammas=[0.5, 1.0], cv=2).fit(X, y)
+    assert [member["fold"] for member in model.members_] == [0, 1]
+    for member, point in zip(model.members_, model.fold_params_, strict=True):
+        assert {"C": member["C"], "gamma": member["gamma"]} == point
+    with pytest.raises(ValueError, match="positive semidefinite"):
+        model.set_params(refit=True).fit(X, y)

@@ -143,7 +143,7 @@ def solve_columns(
         np.full(count, np.inf),
         np.full(count, np.inf),
     )
-    middle = np.sqrt(ridges.prod(axis=1)) / np.exp(np.log(weight).mean())
+    middle = np.exp(np.log(ridges).mean(axis=1) - np.log(weight).mean())
     low_rank = LowRankInverse(LowRank.of(matrix), middle)
     rest = _Columns.start(ridges, first, matrix)
     if n > FACTORED:

@@ -10,10 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimators.data import TrainingSet
 from ..estimators.regression import KernelRegressor
-from ..kernels import make_kernel
-from .task import Task
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -57,34 +54,13 @@ class Committee(RegressorMixin, BaseEstimator):
         """How many rows that are, (1,)."""
         return np.array([len(self.support_)])
 
-    def predict(self, X: Any) -> Array:
-        """The weighted mean of what the machines predict."""
+    @property
+    def dual_gap_(self) -> float:
+        """The largest relative duality gap of a machine, on the rows that it was fitted on."""
+        return max(float(machine.dual_gap_) for machine in self.machines)
+
+    def predict(self, X: Any, raw: bool = False) -> Array:
+        """The weighted mean of what the machines predict; ``raw`` before they clip it."""
         check_is_fitted(self)
-        predictions = [machine.predict(X) for machine in self.machines]
+        predictions = [machine.predict(X, raw=raw) for machine in self.machines]
         return np.average(predictions, axis=0, weights=self.shares)
-
-
-def fitted_with(
-    machine: KernelRegressor,
-    data: TrainingSet,
-    task: Task,
-    centre: Array | None,
-    rows: Index,
-    model: tuple[Array, float],
-) -> KernelRegressor:
-    """Give a machine the β of some rows and an offset; it then has no certificate of its own."""
-    beta, offset = model
-    inside = np.flatnonzero(beta)
-    support = rows[inside]
-    machine._clip_to(task.y[rows])
-    machine._centre = centre
-    machine.n_features_in_ = data.X.shape[1]
-    if not machine._precomputed:
-        gamma = machine.gamma if isinstance(machine.gamma, float) else 1.0
-        machine._kernel = make_kernel(task.kernel, gamma, task.degree, task.coef0)
-    machine.support_ = data.rows[support]
-    machine.support_vectors_ = np.empty((0, 0)) if machine._precomputed else data.X[support]
-    machine.dual_coef_ = np.asarray(beta[None, inside], dtype=np.float64)
-    machine.n_support_ = np.array([len(support)])
-    machine.intercept_ = np.array([offset])
-    return machine

@@ -20,15 +20,16 @@ class SVRCV(KernelRegressorCV):
 
     The folds share what they can: a Gram matrix a γ for all of them and all C, each fit
     starting from its neighbours. Selection stops its fits at a relative duality gap of
-    ``selection_tol``; with ``refit=True`` the model on all data is then fitted to ``tol``, with its
-    certificate.
+    ``selection_tol``. The machines that predict are then solved to ``tol``, each with its
+    certificate. The search is in units of its own: y → a·y + b does not change the choice.
 
     Parameters
     ----------
     Cs : int or list of float
         Values of C, or how many to take. A number spreads them geometrically over
-        C = 1/(2nλ) for λ from 1 to 0.001/n, multiplied by the spread of y for losses that
-        grow linearly, and adds a few where the best one lies on the border.
+        C = 1/(2nλ) for λ from 1 to 0.001/n, multiplied by twice the spread of y for losses that
+        grow linearly (by 2 with ``scale_C``), and adds a few where the best one lies on the
+        border.
     gammas : int or list of float
         Values of γ, or how many. A number spreads them over the widths that the number, the
         dimension and the distances of the points call for (for features in [−1, 1]: from
@@ -44,12 +45,11 @@ class SVRCV(KernelRegressorCV):
         the folds decides, and among equals the smallest C, then the smallest γ.
     refit : {"committee", True, "average", False}
         "committee" lets every fold choose its own point and takes the mean of the models of all
-        rows at these points (fitted to ``selection_tol``): at points that the scores can hardly
-        tell apart models err differently, and their mean mostly errs less than each. Up to 600
-        rows the models of the folds are in the mean too. True fits
-        one model with ``best_params_`` on all data to ``tol``, with its certificate. "average"
-        takes the mean of the models of the folds, each at the point that is best on it, which
-        costs no further fit. False leaves it at the scores.
+        rows at these points: at points that the scores can hardly tell apart models err
+        differently, and their mean mostly errs less than each. Up to 600 rows the models of the
+        folds are in the mean too. True fits one model with ``best_params_`` on all data.
+        "average" takes the mean of the models of the folds, each at the point that is best on
+        it. Every model is solved to ``tol`` on its own rows. False leaves it at the scores.
     prune : bool
         Leave points out that cannot win: a race over the folds between rough fits, in which a
         point leaves when its loss exceeds the leader's by three standard errors of the difference,
@@ -64,11 +64,16 @@ class SVRCV(KernelRegressorCV):
         Jobs of joblib, which share the values of γ and, where those are few, the folds. They
         are threads unless a backend was chosen by :func:`joblib.parallel_config`. The result
         does not depend on them. Squared losses on up to 500 rows are done by one.
-    kernel, degree, coef0, tol, epsilon, loss, fit_intercept, solver, clip, max_iter
-        As in :class:`~tausvm.SVR`. With ``clip`` validation predictions are clipped as well.
+    kernel, degree, coef0, tol, scale_C, epsilon, loss, fit_intercept, solver, clip, max_iter
+        As in :class:`~tausvm.SVR`, for every fit. With ``scale_C`` the values of C count in
+        spreads of y on the rows of a fit. With ``clip`` validation predictions are clipped as well.
     cache_size : float
         Megabytes for kernel values, shared among the jobs. Where a matrix of all rows does not
         fit, every fold computes the rows it needs.
+    time_limit : float or None
+        Seconds for the whole call. The search ends after 70 % of them at the latest, and the best
+        point so far is fitted on all rows in what is left; a
+        :class:`~sklearn.exceptions.ConvergenceWarning` tells how much of the grid was looked at.
     verbose : bool
         Show a bar if rich is installed, else log to "tausvm".
     random_state : int, RandomState or None
@@ -84,8 +89,16 @@ class SVRCV(KernelRegressorCV):
     fold_params_ : list of dict
         The best point of every fold by itself.
     best_estimator_ : SVR or Committee
-        Unless ``refit=False``. An :class:`SVR` for ``refit=True``, else a mean with ``machines``
-        and their ``shares``, which have no certificates.
+        Unless ``refit=False``. An :class:`SVR` for ``refit=True``, else the mean of its
+        ``machines``, of which each counts by its ``shares``.
+    members_ : list of dict
+        What the machines that predict are, unless ``refit=False``: ``C`` and ``gamma``; ``fold``,
+        on whose training rows one was fitted, None for all rows; its ``weight`` in the mean; its
+        ``dual_gap``, computed from the data for the function that predicts.
+    dual_gap_ : float
+        The largest of these gaps, unless ``refit=False``.
+    fold_rows_ : list of int arrays
+        The training rows of every fold, without those of weight 0.
     cv_results_ : dict
         As in :class:`~sklearn.model_selection.GridSearchCV`, without times: the points share
         their work. NaN for points that were left out.
@@ -131,12 +144,14 @@ class SVRCV(KernelRegressorCV):
         degree: int = 3,
         coef0: float = 0.0,
         tol: float = 1e-4,
+        scale_C: bool = False,
         epsilon: float = 0.1,
         loss: str = "epsilon_insensitive",
         fit_intercept: bool = True,
         solver: str = "auto",
         cache_size: float = 2000,
         clip: float | str | None = None,
+        time_limit: float | None = None,
         verbose: bool = False,
         max_iter: int = -1,
         random_state: Any = None,
@@ -153,12 +168,14 @@ class SVRCV(KernelRegressorCV):
         self.degree = degree
         self.coef0 = coef0
         self.tol = tol
+        self.scale_C = scale_C
         self.epsilon = epsilon
         self.loss = loss
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.cache_size = cache_size
         self.clip = clip
+        self.time_limit = time_limit
         self.verbose = verbose
         self.max_iter = max_iter
         self.random_state = random_state
@@ -183,11 +200,13 @@ class _LevelRegressorCV(KernelRegressorCV):
         degree: int = 3,
         coef0: float = 0.0,
         tol: float = 1e-4,
+        scale_C: bool = True,
         epsilon: float = 0.0,
         fit_intercept: bool = True,
         solver: str = "auto",
         cache_size: float = 2000,
         clip: float | str | None = None,
+        time_limit: float | None = None,
         verbose: bool = False,
         max_iter: int = -1,
         random_state: Any = None,
@@ -205,11 +224,13 @@ class _LevelRegressorCV(KernelRegressorCV):
         self.degree = degree
         self.coef0 = coef0
         self.tol = tol
+        self.scale_C = scale_C
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.cache_size = cache_size
         self.clip = clip
+        self.time_limit = time_limit
         self.verbose = verbose
         self.max_iter = max_iter
         self.random_state = random_state
@@ -239,18 +260,19 @@ class QuantileSVRCV(_LevelRegressorCV):
     tau : float or list of float
         The level or levels, each strictly between 0 and 1. A list gives predictions of shape
         (n, len(tau)), and its own C and γ to every level.
-    Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, cache_size, verbose, random_state
+    Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, cache_size, time_limit, verbose, \
+random_state
         As in :class:`SVRCV`.
-    kernel, degree, coef0, tol, epsilon, fit_intercept, solver, clip, max_iter
+    kernel, degree, coef0, tol, scale_C, epsilon, fit_intercept, solver, clip, max_iter
         As in :class:`~tausvm.QuantileSVR`.
 
     Attributes
     ----------
-    best_params_, fold_params_, best_estimator_, cv_results_
+    best_params_, fold_params_, best_estimator_, members_, cv_results_
         As in :class:`SVRCV` for a single level, a list of them for a list.
-    best_score_, best_index_
+    best_score_, best_index_, dual_gap_
         As in :class:`SVRCV` for a single level, an array of them for a list.
-    scores_, Cs_, gammas_, n_splits_, n_iter_, n_features_in_, feature_names_in_
+    scores_, Cs_, gammas_, fold_rows_, n_splits_, n_iter_, n_features_in_, feature_names_in_
         As in :class:`SVRCV`.
 
     References
@@ -287,18 +309,19 @@ class ExpectileSVRCV(_LevelRegressorCV):
     tau : float or list of float
         The level or levels, each strictly between 0 and 1. A list gives predictions of shape
         (n, len(tau)), and its own C and γ to every level.
-    Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, cache_size, verbose, random_state
+    Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, cache_size, time_limit, verbose, \
+random_state
         As in :class:`SVRCV`.
-    kernel, degree, coef0, tol, epsilon, fit_intercept, solver, clip, max_iter
+    kernel, degree, coef0, tol, scale_C, epsilon, fit_intercept, solver, clip, max_iter
         As in :class:`~tausvm.ExpectileSVR`.
 
     Attributes
     ----------
-    best_params_, fold_params_, best_estimator_, cv_results_
+    best_params_, fold_params_, best_estimator_, members_, cv_results_
         As in :class:`SVRCV` for a single level, a list of them for a list.
-    best_score_, best_index_
+    best_score_, best_index_, dual_gap_
         As in :class:`SVRCV` for a single level, an array of them for a list.
-    scores_, Cs_, gammas_, n_splits_, n_iter_, n_features_in_, feature_names_in_
+    scores_, Cs_, gammas_, fold_rows_, n_splits_, n_iter_, n_features_in_, feature_names_in_
         As in :class:`SVRCV`.
 
     References

@@ -34,8 +34,6 @@ LINEAR_SHARE = 5.0
 #: steps of the columns
 MOST_STEPS = 300
 ROUGH_STEPS = 60
-#: steps a variable after which a path is slow
-SLOW_STEPS = 25.0
 #: hard problems are solved directly up to this order
 DIRECT = 3000
 #: a gap is recomputed when a fit ends, and may then differ from the one that ended it
@@ -55,8 +53,6 @@ class Fits:
         NaN where there is no fit.
     hard : bool array (n_levels, n_costs)
         Where steps were not enough.
-    slow : bool array (n_levels, n_costs)
-        Where they were many.
     unsolved : list of float
         Relative gaps of the fits that did not get to the tolerance.
     """
@@ -64,7 +60,6 @@ class Fits:
     beta: Array
     intercept: Array
     hard: Mask
-    slow: Mask
     unsolved: list[float] = field(default_factory=list)
 
 
@@ -87,13 +82,14 @@ def fit_points(
 
     ``rough`` fits that are hard stay where they are.
     """
-    none = np.zeros_like(wanted)
     fits = Fits(
         np.zeros((*wanted.shape, len(fold.train))),
         np.full(wanted.shape, np.nan),
-        none,
-        none.copy(),
+        np.zeros_like(wanted),
     )
+    if task.fitted_by_constant(fold):
+        fits.intercept[wanted] = task.y[fold.train[0]]
+        return fits
     points = _Points(task, fold, costs, tol)
     terms = points.terms(0, 0)
     by_solver = task.solver != "auto" or task.options.max_iter >= 0 or tol < TIGHT
@@ -129,13 +125,13 @@ class _Points:
     def __init__(self, task: Task, fold: Fold, costs: Array, tol: float) -> None:
         self.task = task
         self.fold = fold
-        self.y, self.weight = task.y[fold.train], task.weight[fold.train]
+        self.y = task.y[fold.train]
         self.costs = costs
         self.tol = tol
         self.share = PRIMAL_SHARE * tol
 
     def terms(self, level: int, k: int) -> DualTerms:
-        return self.task.losses[level].dual_terms(self.y, self.costs[k] * self.weight)
+        return self.task.terms(level, self.fold, float(self.costs[k]))
 
     def allowed(self, level: int, k: int) -> float:
         """The gap at which a fit ends: a share of what the best constant costs."""
@@ -162,9 +158,15 @@ def _fit_columns(
     """
     task = points.task
     places = [(int(level), int(k)) for level, k in np.argwhere(wanted)]
-    units = [loss.dual_terms(np.zeros(1), np.ones(1)).numbers for loss in task.losses]
+    unit = [loss.dual_terms(np.zeros(1), np.ones(1)).numbers for loss in task.losses]
+    # weights of single precision: their largest is 1, and C has the rest
+    weight = task.weight[points.fold.train]
+    heaviest = float(weight.max())
     ridges = np.array(
-        [units[level][[RIDGE_PLUS, RIDGE_MINUS], 0] / points.costs[k] for level, k in places]
+        [
+            unit[level][[RIDGE_PLUS, RIDGE_MINUS], 0] / (points.costs[k] * heaviest)
+            for level, k in places
+        ]
     )
     allowed = np.array([points.allowed(*point) for point in places])
     # what is known already has been judged before
@@ -178,7 +180,7 @@ def _fit_columns(
     found = solve_columns(
         matrix,
         points.y,
-        points.weight,
+        weight / heaviest,
         ridges,
         task.offset,
         allowed,
@@ -189,13 +191,15 @@ def _fit_columns(
         task.stop,
     )
     gaps = []
+    stopped = task.stop()
     for column, (level, k) in enumerate(places):
-        if not np.isfinite(found.gap[column]):
+        gap, primal = float(found.gap[column]), float(found.primal[column])
+        solved = points.solved(level, k, gap, primal)
+        if not np.isfinite(gap) or (stopped and not solved):
             continue
         fits.beta[level, k] = found.beta[column]
         fits.intercept[level, k] = found.intercept[column]
-        gap, primal = float(found.gap[column]), float(found.primal[column])
-        if not points.solved(level, k, gap, primal):
+        if not solved:
             fits.hard[level, k] = True
             gaps.append(gap / primal)
     return gaps
@@ -226,7 +230,6 @@ def _fit_paths(
             fits.beta[level, k] = fit.beta
             fits.intercept[level, k] = fit.intercept
             fits.hard[level, k] = not points.solved(level, k, fit.gap, fit.primal)
-            fits.slow[level, k] = fit.steps > SLOW_STEPS * len(gram)
             if not starts and end.reached(fit.beta, fit.intercept):
                 break
 
@@ -234,7 +237,6 @@ def _fit_paths(
 def _fit_one_by_one(points: _Points, gram: Gram, wanted: Mask, judge: Judge, fits: Fits) -> None:
     """Each point by the solvers, from the best of its neighbours."""
     task = points.task
-    gap_clip = None if isinstance(task.clip, str) else task.clip
     below: dict[int, tuple[SolverResult, float]] = {}  # by C: the solution of the level before
     for level in task.order:
         last: tuple[SolverResult, float] | None = None
@@ -243,7 +245,7 @@ def _fit_one_by_one(points: _Points, gram: Gram, wanted: Mask, judge: Judge, fit
             if task.stop():
                 return
             C, allowed = float(points.costs[k]), points.allowed(level, k)
-            problem = Problem(gram, points.y, points.terms(level, k), task.offset, gap_clip)
+            problem = Problem(gram, points.y, points.terms(level, k), task.offset)
             starts = [start for start in (last, below.get(k)) if start is not None]
             start = _best_start(problem, C, starts)
             result = _solve(task, problem, points.tol, allowed, start, fits.hard[level, k])
@@ -253,6 +255,8 @@ def _fit_one_by_one(points: _Points, gram: Gram, wanted: Mask, judge: Judge, fit
             if result.status is not Status.SOLVED:
                 gap = result.primal_objective - result.dual_objective
                 if not points.solved(level, k, gap, result.primal_objective):
+                    if task.stop():
+                        return
                     fits.unsolved.append(result.dual_gap)
             last = below[k] = (result, C)
             fits.beta[level, k] = result.beta
@@ -275,7 +279,8 @@ def _solve(
         gap = at.primal_objective - at.dual_objective
         return task.stop() or gap <= min(allowed, PRIMAL_SHARE * tol * at.primal_objective)
 
-    name, options = task.solver, task.options.with_(tol=tol, callback=enough)
+    name = task.solver
+    options = task.options.with_(tol=tol, callback=enough, time_limit=task.stop.left)
     if name == "auto":
         if options.max_iter < 0:
             options = options.with_(max_iter=MOST_ITERATIONS)
@@ -290,7 +295,7 @@ def _solve(
         result = None
     if result is None or result.status is Status.NUMERICAL_ERROR:
         try:
-            return solve(problem, "block", options, start)
+            return solve(problem, "block", options.with_(time_limit=task.stop.left), start)
         except ValueError:
             return result
     return result

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import FACTORED
+from ..solvers.monitor import OutOfTime
 from .fits import Fits, Starts, fit_points
 from .judge import Judge
 from .matrices import fold_grams
@@ -30,8 +31,8 @@ class FoldScores:
         Of the rows, by the levels' own losses.
     beta : array (n_levels, n_costs, n_train)
     intercept : array (n_levels, n_costs)
-    hard, slow : bool arrays (n_levels, n_costs)
-        Where a fit ran out of steps, or took many.
+    hard : bool array (n_levels, n_costs)
+        Where a fit ran out of steps.
     unsolved : list of float
         Relative gaps of the fits that did not get to the tolerance.
     """
@@ -40,7 +41,6 @@ class FoldScores:
     beta: Array
     intercept: Array
     hard: Mask
-    slow: Mask
     unsolved: list[float]
     losses: Array | None = None
 
@@ -74,44 +74,44 @@ def fit_gamma(
     rough : bool
         Leave hard fits where they are, and keep the losses of the rows.
     """
-    found = {}
-    for k, fold, gram, predict in fold_grams(task, gamma, folds):
-        judge = Judge(task, fold, predict)
-        fits = fit_points(task, fold, gram, costs, wanted, tol, starts[k], judge, rough)
-        result = FoldScores(
-            np.full(wanted.shape, np.nan),
-            fits.beta,
-            fits.intercept,
-            fits.hard,
-            fits.slow,
-            fits.unsolved,
-        )
-        levels, places = np.nonzero(np.isfinite(fits.intercept))
-        values = judge.values(fits.beta[levels, places], fits.intercept[levels, places])
-        if rough:
-            result.losses = np.full((*wanted.shape, len(fold.validation)), np.nan)
-        for level in np.unique(levels).tolist():
-            here = levels == level
-            result.scores[level, places[here]] = judge.scores(level, values[here])
-            if result.losses is not None:
-                result.losses[level, places[here]] = judge.losses(level, values[here])
-        found[k] = result
+    found: dict[int, FoldScores] = {}
+    with suppress(OutOfTime):  # what was fitted until then is good
+        for k, fold, gram, predict in fold_grams(task, gamma, folds):
+            judge = Judge(task, fold, predict)
+            fits = fit_points(task, fold, gram, costs, wanted, tol, starts[k], judge, rough)
+            found[k] = _judged(judge, fits, keep_losses=rough)
     return found
 
 
-def fit_whole(task: Task, gamma: float, costs: Array, wanted: Mask, starts: Starts) -> Fits:
-    """Fit some points, (n_levels, n_costs), at one γ on all rows; arguments as above.
+def _judged(judge: Judge, fits: Fits, keep_losses: bool) -> FoldScores:
+    """Fits with their scores."""
+    shape = fits.intercept.shape
+    result = FoldScores(np.full(shape, np.nan), fits.beta, fits.intercept, fits.hard, fits.unsolved)
+    levels, places = np.nonzero(np.isfinite(fits.intercept))
+    values = judge.values(fits.beta[levels, places], fits.intercept[levels, places])
+    if keep_losses:
+        result.losses = np.full((*shape, len(judge.y)), np.nan)
+    for level in np.unique(levels).tolist():
+        here = levels == level
+        result.scores[level, places[here]] = judge.scores(level, values[here])
+        if result.losses is not None:
+            result.losses[level, places[here]] = judge.losses(level, values[here])
+    return result
 
-    Hard points of many rows have no model: they are left at too large a gap.
+
+def fit_whole(task: Task, gamma: float, costs: Array, wanted: Mask, starts: Starts) -> Fits | None:
+    """Fit some points, (n_levels, n_costs), at one γ on all rows; None when time is up.
+
+    They are where solves to the tolerance of the model begin.
     """
-    everything = Fold(np.arange(len(task.y)), np.empty(0, dtype=np.int64))
+    everything = Fold.of(
+        np.arange(len(task.y)), np.empty(0, dtype=np.int64), task.targets, task.weight
+    )
     whole = replace(task, folds=[everything], prune=False)
-    found = []
-    for _, fold, gram, predict in fold_grams(whole, gamma, [0]):
-        judge = Judge(whole, fold, predict)
-        tol = task.options.tol
-        fits = fit_points(whole, fold, gram, costs, wanted, tol, starts, judge, False)
-        if whole.squared and len(gram) > FACTORED:
-            fits.intercept[fits.hard] = np.nan
-        found.append(fits)
-    return found[0]
+    with suppress(OutOfTime):
+        for _, fold, gram, predict in fold_grams(whole, gamma, [0]):
+            judge = Judge(whole, fold, predict)
+            tol = task.options.tol
+            # points that are hard here are easier for the solvers
+            return fit_points(whole, fold, gram, costs, wanted, tol, starts, judge, True)
+    return None

@@ -85,7 +85,7 @@ def gamma_range(kernel: Any, data: TrainingSet) -> tuple[float, float]:
     their features is against that. A row of weight k counts as k rows.
     """
     d = data.X.shape[1]
-    n = float(data.weight.sum())
+    n = max(float(data.weight.sum()), float(len(data)))
     variance = _mean_feature_variance(data)
     if variance <= 0:
         return 0.1, 10.0
@@ -101,18 +101,22 @@ def gamma_range(kernel: Any, data: TrainingSet) -> tuple[float, float]:
     return widest**-2.0, narrowest**-2.0
 
 
-def cost_range(y: Array, weight: Array, linear_loss: bool, diagonal: float) -> tuple[float, float]:
+def cost_range(weight: Array, unit: float, diagonal: float) -> tuple[float, float]:
     """The C worth trying: C = 1/(2nλ) for λ from 1 down to 0.001/n.
 
-    A loss that grows linearly has it multiplied by the spread of y, a kernel whose mean of
-    k(x, x) is not 1 divided by that.
+    Parameters
+    ----------
+    weight : array (n,)
+        A row of weight k counts as k rows. Weights below that, as those that sum to 1, are shares
+        of n rows, and C has the rest.
+    unit : float
+        What C counts in: for losses that grow linearly twice the standard deviation of y.
+    diagonal : float
+        The mean of k(x, x), by which C is divided.
     """
-    n = float(weight.sum())
-    scale = 1.0 / diagonal if diagonal > 0 else 1.0
-    if linear_loss:
-        mean = float(weight @ y) / n
-        scale *= 2.0 * np.sqrt(float(weight @ (y - mean) ** 2) / n)
-    return scale / (2.0 * n), 500.0 * scale
+    scale = unit / diagonal if diagonal > 0 else unit
+    total = float(weight.sum())
+    return scale / (2.0 * total), 500.0 * scale * max(1.0, len(weight) / total)
 
 
 def _mean_feature_variance(data: TrainingSet) -> float:

@@ -39,26 +39,32 @@ class Judge:
         self.task = task
         self.predict = predict
         self.bounds = task.clip_bounds(fold)
-        self.y, self.weight = task.y[fold.validation], task.weight[fold.validation]
-        self.gives_up = task.prune and len(self.y) >= ENOUGH_ROWS
+        self.rows = fold.validation
+        self.y, self.weight = task.y[self.rows], task.weight[self.rows]
+        self.gives_up = task.prune and task.by_own_losses and len(self.y) >= ENOUGH_ROWS
 
     def scores(self, level: int, values: Array) -> Array:
-        """The score of each row of predictions."""
+        """The score of each row of predictions, in the user's units."""
         score = self.task.scores[level]
         if isinstance(score, OwnLoss):
             return -self.losses(level, values).sum(axis=1) / self.weight.sum()
-        return np.array([score(self.y, row, self.weight) for row in values])
+        given = self.task.targets[self.rows]
+        return np.array([score(given, self.task.units.offset(row), self.weight) for row in values])
 
     def values(self, beta: NDArray[np.floating], intercept: Array) -> Array:
-        """Predictions, (fits, rows), clipped as they are later."""
+        """Predictions, (fits, rows), in units of the task, clipped as they are later."""
         values = np.asarray(self.predict(beta), dtype=np.float64) + intercept[:, None]
         return values if self.bounds is None else np.clip(values, *self.bounds)
 
     def losses(self, level: int, values: Array) -> Array:
-        """The weighted loss of every row, by the level's own loss; ``values`` is (..., rows)."""
+        """The weighted loss of every row, by the level's own loss, in the user's units.
+
+        ``values`` is (..., rows).
+        """
         score = self.task.scores[level]
         assert isinstance(score, OwnLoss)
-        return np.asarray(self.weight * score.loss.value(self.y - values))
+        residual = self.task.units.coefficients(self.y - values)
+        return np.asarray(self.weight * score.loss.value(residual))
 
 
 class PathEnd:

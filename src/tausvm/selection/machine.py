@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
+import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -28,17 +29,19 @@ from ..estimators.machine import DISTANCE_KERNELS
 from ..estimators.parameters import check_flag, check_integer, check_positive, refuse
 from ..estimators.progress import caller_level
 from ..estimators.regression import KernelRegressor
-from ..estimators.threads import one_blas_thread
 from ..kernels import Points, make_kernel
 from ..losses import Loss
 from ..solvers import SolverOptions
-from .committee import Committee, fitted_with
+from ..solvers.units import Units, root_mean_square, spread
+from .committee import Committee
 from .fits import DIRECT
 from .grid import GAMMA_KERNELS, Axis, check_axis, cost_range, gamma_range, make_axis
+from .members import Member, Panel
+from .outcome import warn_of_members, warn_of_search
 from .results import cv_results
 from .scoring import make_scores
 from .search import Search
-from .task import Fold, Task
+from .task import Fold, Stop, Task
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -51,6 +54,9 @@ MEANS = ("committee", "average")
 #: what varies from row to row then matters more than what fewer rows cost
 FEW_ROWS = 600
 NEARLY_ALL = 0.7
+#: the share of a time limit that the search may take: the rest is for the machines that predict,
+#: which take a sixth of the whole on ordinary data
+SEARCH_SHARE = 0.7
 #: parameters of a selection that its machines do not have
 OWN_PARAMETERS = ("Cs", "gammas", "cv", "scoring", "refit", "prune", "selection_tol", "n_jobs")
 
@@ -81,11 +87,17 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
     verbose: bool
     max_iter: int
     random_state: Any
+    scale_C: bool
+    time_limit: float | None
+
+    #: seconds, as ``time_limit`` counts them; tests put another one in its place
+    _clock: Callable[[], float] = staticmethod(time.perf_counter)
 
     def _machine(self, **parameters: Any) -> KernelRegressor:
         """The machine with the parameters that are not chosen, and some that are."""
         given = {k: v for k, v in self.get_params().items() if k not in OWN_PARAMETERS}
-        return self._machine_class(**{**given, "verbose": False, **parameters})
+        quiet = {"verbose": False, "time_limit": None}
+        return self._machine_class(**{**given, **quiet, **parameters})
 
     def _level(self, level: int) -> dict[str, Any]:
         """The parameters that make a machine one of this level."""
@@ -129,19 +141,24 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         -------
         self
         """
+        started = self._clock()
         machine = self._machine()
         losses = list(machine._losses())
         machine._check_parameters()
         asked, gammas = self._check_own_parameters()
         data = training_set(self, X, y, sample_weight, self._precomputed, y_numeric=True)
         targets = np.ascontiguousarray(data.y, dtype=np.float64)
+        data = replace(data, y=targets)
         machine._clip_to(targets)
-        folds = self._folds(data, targets, groups)
+        folds = self._folds(data, groups)
         scores = make_scores(self.scoring, self._judges(losses), targets)
         centre = self._centre(data.X)
+        limit = np.inf if self.time_limit is None else float(self.time_limit)
         task = Task(
             X=data.X if centre is None else data.X - centre,
-            y=targets,
+            targets=targets,
+            units=self._units(data),
+            scale_C=bool(self.scale_C),
             weight=data.weight,
             folds=folds,
             losses=losses,
@@ -153,24 +170,36 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
             offset=bool(self.fit_intercept),
             clip=self.clip,
             solver=self.solver,
-            options=SolverOptions(tol=self.selection_tol, max_iter=self.max_iter),
+            options=SolverOptions(
+                tol=self.selection_tol, max_iter=self.max_iter, clock=self._clock
+            ),
             megabytes=self.cache_size / max(1, effective_n_jobs(self.n_jobs)),
             keep_models=self.refit in MEANS,
             prune=self._prunes(groups),
+            stop=Stop(self._clock, started + (SEARCH_SHARE if self.refit else 1.0) * limit),
         )
         gamma_axis, cost_axis = self._axes(task, data, gammas, asked)
         for C in cost_axis.values[[0, -1]]:
             costs(float(C), data.weight, "Cs")
         search = Search(task, gamma_axis, cost_axis, self.n_jobs, self.verbose)
         search.run()
-        self._finish(search, data, centre)
-        self._report(search)
+        self._tell_scores(search, data)
+        members = self._fit_members(search, data, started + limit) if self.refit else []
+        self._tell_members(members)
+        self._warn(search, members)
         return self
+
+    def _warn(self, search: Search, members: Sequence[Member]) -> None:
+        name = type(self).__name__
+        warn_of_search(name, search, self.time_limit)
+        warn_of_members(name, members, self.tol, self.max_iter, self.time_limit)
 
     def _check_own_parameters(self) -> tuple[int | Array, int | Array]:
         costs, gammas = check_axis("Cs", self.Cs), check_axis("gammas", self.gammas)
         check_positive("selection_tol", self.selection_tol)
         check_flag("prune", self.prune)
+        if self.time_limit is not None:
+            check_positive("time_limit", self.time_limit)
         if not isinstance(self.refit, bool | np.bool_) and self.refit not in MEANS:
             raise refuse("refit", "True, False, 'committee' or 'average'", self.refit)
         if self.n_jobs is not None:
@@ -179,7 +208,13 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
                 raise refuse("n_jobs", "None or an integer other than 0", 0)
         return costs, gammas
 
-    def _folds(self, data: TrainingSet, y: Array, groups: Any) -> list[Fold]:
+    def _units(self, data: TrainingSet) -> Units:
+        """Units of the selection's own: what it looks at does not depend on those of y."""
+        units = Units.of(data.y, data.weight, bool(self.fit_intercept))
+        size = root_mean_square(data.y - units.shift, data.weight)
+        return replace(units, scale=size) if 0 < size < np.inf else units
+
+    def _folds(self, data: TrainingSet, groups: Any) -> list[Fold]:
         """The splits, in terms of the rows of positive weight."""
         n_rows = data.n_given
         place = np.full(n_rows, -1, dtype=np.int64)
@@ -189,7 +224,8 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
             np.zeros((n_rows, 1)), np.zeros(n_rows), groups
         ):
             train, validation = (place[_positions(part, n_rows)] for part in (train, validation))
-            folds.append(Fold(train[train >= 0], validation[validation >= 0]))
+            train, validation = train[train >= 0], validation[validation >= 0]
+            folds.append(Fold.of(train, validation, data.y, data.weight))
         if not folds:
             raise ValueError("cv must give at least one split, got none")
         for k, fold in enumerate(folds):
@@ -197,12 +233,6 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
                 raise ValueError(
                     "cv must leave 2 rows of positive weight for training and 1 for validation "
                     f"in every fold, got {len(fold.train)} and {len(fold.validation)} in fold {k}"
-                )
-            if np.ptp(y[fold.train]) == 0:
-                raise ValueError(
-                    f"y must not be constant in the training part of a fold, got "
-                    f"{y[fold.train[0]]:g} in all {len(fold.train)} rows of fold {k}; shuffle the "
-                    "rows or take fewer folds"
                 )
         return folds
 
@@ -240,8 +270,10 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         else:
             gamma_axis = Axis(np.ones(1), False)
         diagonal = self._mean_diagonal(task, float(np.median(gamma_axis.values)))
-        span = cost_range(task.y, task.weight, not task.squared, diagonal)
-        return gamma_axis, make_axis(costs, *span)
+        unit = 1.0
+        if not task.squared:
+            unit = 2.0 * (1.0 if self.scale_C else spread(task.targets, task.weight))
+        return gamma_axis, make_axis(costs, *cost_range(task.weight, unit, diagonal))
 
     def _mean_diagonal(self, task: Task, gamma: float) -> float:
         """The mean of k(x, x)."""
@@ -252,21 +284,8 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         kernel = make_kernel(self.kernel, gamma, self.degree, self.coef0)
         return float(kernel.diagonal(Points(task.X)).mean())
 
-    def _report(self, search: Search) -> None:
-        """One warning for all fits that fell short."""
-        if search.unsolved:
-            warnings.warn(
-                f"{type(self).__name__}: {len(search.unsolved)} fits of the selection, of "
-                f"{search.n_fits + np.isinf(search.unsolved).sum()}, did not reach a relative "
-                f"duality gap of selection_tol={self.selection_tol:g}; the largest is "
-                f"{max(search.unsolved):.2e}. Their scores count as they are, except that fits "
-                "without any solution are left out.",
-                ConvergenceWarning,
-                stacklevel=caller_level(),
-            )
-
-    def _finish(self, search: Search, data: TrainingSet, centre: Array | None) -> None:
-        """Set the fitted attributes."""
+    def _tell_scores(self, search: Search, data: TrainingSet) -> None:
+        """Set what is known of the grid."""
         levels = range(len(search.task.losses))
         best = [found for level in levels if (found := search.best(level)) is not None]
         if len(best) < len(levels):
@@ -280,37 +299,63 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         self.Cs_, self.gammas_ = costs, gammas if with_gamma else np.empty(0)
         self.scores_ = search.scores
         self.n_splits_ = len(search.task.folds)
+        self.fold_rows_ = [data.rows[fold.train] for fold in search.task.folds]
         self.n_iter_ = search.n_fits
         tables, indices, scores = [], [], []
         for level, (g, c) in enumerate(best):
             indices.append(c * len(gammas) + g)
-            scores.append(float(search.means[level, g, c]))
-            tables.append(cv_results(search.scores[level], gammas if with_gamma else None, costs))
+            scores.append(float(search.scores[level, g, c, search.comparable(level)].mean()))
+            slack = search.task.slack(level)
+            named = gammas if with_gamma else None
+            tables.append(cv_results(search.scores[level], named, costs, slack))
         points = [self._point(search, *place) for place in best]
-        choices = [search.fold_choices(level) for level in levels]
-        of_folds = [[self._point(search, *place) for place in places] for places in choices]
+        of_folds = [
+            [self._point(search, *place) for place in search.fold_choices(level)]
+            for level in levels
+        ]
         single = self._single_level
         self.cv_results_ = tables[0] if single else tables
         self.best_params_ = points[0] if single else points
         self.fold_params_ = of_folds[0] if single else of_folds
         self.best_index_ = indices[0] if single else np.array(indices)
         self.best_score_ = scores[0] if single else np.array(scores)
-        self.__dict__.pop("best_estimator_", None)
-        if not self.refit:
+
+    def _tell_members(self, members: Sequence[Member]) -> None:
+        """Set the machines that predict, and what they are."""
+        for name in ("best_estimator_", "members_", "dual_gap_"):
+            self.__dict__.pop(name, None)
+        if not members:
             return
-        if self.refit in MEANS:
-            machines: list[Any] = self._committees(search, choices, data, centre)
-        else:
-            machines = [
-                self._machine(**self._level(level), **point) for level, point in enumerate(points)
-            ]
-            slow = [search.point(level, *place) in search.slow for level, place in enumerate(best)]
-            self._refit(machines, slow, data, search.task.y)
+        machines: list[Any] = []
+        told = []
+        for level in sorted({member.level for member in members}):
+            here = [member for member in members if member.level == level]
+            total = sum(member.share for member in here)
+            told.append([self._told(member, total) for member in here])
+            parts = [member.machine for member in here]
+            mean = Committee(parts, [member.share for member in here])
+            machines.append(mean if self.refit in MEANS else parts[0])
         if hasattr(self, "feature_names_in_"):
-            for machine in machines:
-                for part in getattr(machine, "machines", [machine]):
-                    part.feature_names_in_ = self.feature_names_in_
+            for member in members:
+                member.machine.feature_names_in_ = self.feature_names_in_
+        gaps = [max(float(entry["dual_gap"]) for entry in entries) for entries in told]
+        single = self._single_level
         self.best_estimator_ = machines[0] if single else machines
+        self.members_ = told[0] if single else told
+        self.dual_gap_ = gaps[0] if single else np.array(gaps)
+
+    def _told(self, member: Member, total: int) -> dict[str, Any]:
+        """What a member is; ``total`` is the sum of the shares of its level."""
+        told: dict[str, Any] = {"C": float(member.machine.C)}
+        if self.kernel in GAMMA_KERNELS:
+            told["gamma"] = float(member.machine.gamma)
+        assert member.result is not None
+        return {
+            **told,
+            "fold": member.fold,
+            "weight": member.share / total,
+            "dual_gap": float(member.result.dual_gap),
+        }
 
     def _point(self, search: Search, g: int, c: int) -> dict[str, float]:
         """A point of the grid as parameters of a machine."""
@@ -319,102 +364,85 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
             point["gamma"] = float(search.gammas.values[g])
         return point
 
-    def _committees(
-        self,
-        search: Search,
-        choices: Sequence[Sequence[tuple[int, int]]],
-        data: TrainingSet,
-        centre: Array | None,
-    ) -> list[Committee]:
-        """For each level the mean of machines at the points that its folds have chosen.
+    def _fit_members(self, search: Search, data: TrainingSet, ends: float) -> list[Member]:
+        """The machines that predict, each solved to ``tol`` on its rows, until time is up.
 
-        They are the folds' own, or machines of all rows, or with few rows both. A point that could
-        not be fitted on all rows is left to the folds that chose it.
+        A point without a solution on all rows is left to the folds that chose it.
+        """
+        task = search.task
+        members = self._planned(search, data)
+        if not search.cut_short and self.refit == "committee":
+            task.stop.deadline = 0.5 * (self._clock() + ends)
+            search.start_whole([member for member in members if member.fold is None])
+        task.stop.deadline = ends
+        panel = Panel(
+            data,
+            [fold.train for fold in task.folds],
+            self.n_features_in_,
+            task.options.with_(tol=self.tol),
+            task.stop,
+            self.n_jobs,
+        )
+        members = panel.fit(members)
+        members += panel.fit(self._left_to_folds(search, members))
+        fitted = [member for member in members if member.result is not None]
+        if {member.level for member in fitted} != {member.level for member in members}:
+            raise ValueError(
+                f"kernel must be positive semidefinite, got {self.kernel!r}, for which the dual "
+                "problem of these data is unbounded"
+            )
+        return fitted
+
+    def _left_to_folds(self, search: Search, members: Sequence[Member]) -> list[Member]:
+        """The folds' own members at points that have no solution on all rows."""
+        there = {(member.level, member.fold) for member in members}
+        return [
+            self._member(search, member.level, member.place, fold, 1)
+            for member in members
+            if member.result is None and self.refit == "committee"
+            for fold, place in enumerate(search.fold_choices(member.level))
+            if place == member.place and (member.level, fold) not in there
+        ]
+
+    def _planned(self, search: Search, data: TrainingSet) -> list[Member]:
+        """The members to fit, those of a level that matter most first.
+
+        They are machines at the points that the folds of a level have chosen: of all rows, of the
+        folds, or with few rows both. Where one machine is wanted, or the search was cut
+        short, it is that of all rows at the best point.
         """
         folds = search.task.folds
-        whole = {}
-        own = self.refit == "average"
-        if not own:
-            whole = self._whole_machines(search, choices, data, centre)
-            nearly_all = all(len(fold.train) >= NEARLY_ALL * len(data) for fold in folds)
-            own = len(data) <= FEW_ROWS and nearly_all
-        committees = []
-        for level, places in enumerate(choices):
-            machines = [
-                self._fold_machine(search, level, place, fold, data, centre)
-                for fold, place in enumerate(places)
-                if own or (level, *place) not in whole
-            ]
-            shares = [1] * len(machines)
-            for place in (place for place in whole if place[0] == level):
-                machines.append(whole[place])
-                shares.append(places.count(place[1:]))
-            committees.append(Committee(machines, shares))
-        return committees
+        nearly_all = all(len(fold.train) >= NEARLY_ALL * len(data) for fold in folds)
+        few = len(data) <= FEW_ROWS and nearly_all
+        members = []
+        for level in range(len(search.task.losses)):
+            if search.cut_short or self.refit not in MEANS:
+                best = search.best(level)
+                assert best is not None
+                members.append(self._member(search, level, best, None, 1))
+                continue
+            choices = search.fold_choices(level)
+            if self.refit == "committee":
+                times = Counter(choices)
+                for place in sorted(times, key=lambda place: (-times[place], place)):
+                    members.append(self._member(search, level, place, None, times[place]))
+            if self.refit == "average" or few:
+                for fold, place in enumerate(choices):
+                    members.append(self._member(search, level, place, fold, 1))
+        return members
 
-    def _fold_machine(
-        self,
-        search: Search,
-        level: int,
-        place: tuple[int, int],
-        fold: int,
-        data: TrainingSet,
-        centre: Array | None,
-    ) -> KernelRegressor:
-        """A fold's machine at a point, from the selection."""
-        return fitted_with(
-            self._machine(**self._level(level), **self._point(search, *place)),
-            data,
-            search.task,
-            centre,
-            search.task.folds[fold].train,
-            search.models[search.point(level, *place)][fold],
+    def _member(
+        self, search: Search, level: int, place: tuple[int, int], fold: int | None, share: int
+    ) -> Member:
+        """A member with what the selection knows of its β."""
+        machine = self._machine(**self._level(level), **self._point(search, *place))
+        start = search.start(level, place, fold) if self.refit in MEANS else None
+        hard = search.point(level, *place) in search.hard and not search.task.squared
+        return Member(
+            machine, level, place, fold, share, start, hard and len(search.task.y) <= DIRECT
         )
 
-    def _whole_machines(
-        self,
-        search: Search,
-        choices: Sequence[Sequence[tuple[int, int]]],
-        data: TrainingSet,
-        centre: Array | None,
-    ) -> dict[tuple[int, int, int], KernelRegressor]:
-        """Machines of all rows, by level and point; without those that could not be fitted."""
-        members = {
-            (level, *place): self._machine(**self._level(level), **self._point(search, *place))
-            for level, places in enumerate(choices)
-            for place in sorted(set(places))
-        }
-        # the steps of the selection do not get far everywhere
-        small = len(data) <= DIRECT
-        hard = [place for place in members if small and search.point(*place) in search.hard]
-        slow = [search.point(*place) in search.slow for place in hard]
-        self._refit([members[place] for place in hard], slow, data, search.task.y)
-        easy = search.fit_whole(members.keys() - set(hard))
-        everything = np.arange(len(data))
-        for place, model in easy.items():
-            fitted_with(members[place], data, search.task, centre, everything, model)
-        return {place: found for place, found in members.items() if hasattr(found, "dual_coef_")}
-
-    def _refit(
-        self, machines: Sequence[KernelRegressor], slow: Sequence[bool], data: TrainingSet, y: Array
-    ) -> None:
-        """Fit the machines on all data, at the same time where memory allows."""
-
-        def fit(machine: KernelRegressor, direct: bool) -> None:
-            if direct and self.solver == "auto" and len(data) <= DIRECT:
-                machine.solver = "interior_point"
-            machine.fit(data.X, y, sample_weight=data.weight)
-            machine.solver = self.solver
-
-        jobs = effective_n_jobs(self.n_jobs) if len(machines) > 1 else 1
-        room = self.cache_size * 2**20 / (8 * len(data) ** 2)
-        with one_blas_thread():
-            Parallel(n_jobs=max(1, min(jobs, int(room))), require="sharedmem")(
-                delayed(fit)(machine, direct)
-                for machine, direct in zip(machines, slow, strict=True)
-            )
-
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, raw: bool = False) -> Array:
         """Predict at the rows of X with the chosen machines.
 
         Parameters
@@ -422,6 +450,8 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         X : array or CSR matrix of shape (n_samples, n_features)
             Kernel values with the training rows, (n_samples, n_training), for
             ``kernel="precomputed"``.
+        raw : bool
+            The mean of the functions that were certified, before ``clip``.
 
         Returns
         -------
@@ -432,9 +462,9 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
             raise AttributeError("predict needs a fitted machine, got refit=False")
         if self._single_level:
             machine: Any = self.best_estimator_
-            return np.asarray(machine.predict(X))
+            return np.asarray(machine.predict(X, raw=raw))
         machines: Any = self.best_estimator_
-        return np.stack([machine.predict(X) for machine in machines], axis=1)
+        return np.stack([machine.predict(X, raw=raw) for machine in machines], axis=1)
 
 
 def _positions(index: Any, n: int) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from .._core.gram import gather_block
 from ..kernels import Gram, HeldGram, Kernel, KernelGram, Points, make_kernel
 from ..kernels.gram import CHUNK_BYTES
 from .judge import Predictor
-from .task import Fold, Task
+from .task import Fold, Stop, Task
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
@@ -26,7 +26,7 @@ def fold_grams(
     """For each fold its Gram matrix, and a function from rows of β to validation values.
 
     A matrix is good until the next one is asked for. Where memory does not allow for it whole, it
-    is one that computes rows as they are needed.
+    is one that computes rows as they are needed. Raises :class:`OutOfTime` when time is up.
     """
     precomputed = isinstance(task.kernel, str) and task.kernel == "precomputed"
     largest = max(len(task.folds[k].train) * len(task.rows(k)) for k in folds)
@@ -46,16 +46,17 @@ def fold_grams(
                 gather_block(task.X, rows, fold.train, both)
             else:
                 kernel = make_kernel(task.kernel, gamma, task.degree, task.coef0)
-                _fill(kernel, task.points.take(rows), task.points.take(fold.train), both)
+                _fill(kernel, task.points.take(rows), task.points.take(fold.train), both, task.stop)
             yield k, fold, HeldGram(both[:size]), _held_values(both[size:])
     finally:
         task.memory.give(held)
 
 
-def _fill(kernel: Kernel, rows: Points, columns: Points, out: Floats) -> None:
-    """Kernel values in pieces, between which Ctrl-C is seen."""
+def _fill(kernel: Kernel, rows: Points, columns: Points, out: Floats, stop: Stop) -> None:
+    """Kernel values in pieces, between which Ctrl-C is seen, and whether time is up."""
     step = max(1, CHUNK_BYTES // (8 * len(columns)))
     for start in range(0, len(rows), step):
+        stop.pause()
         places = np.arange(start, min(start + step, len(rows)))
         kernel.fill(rows.take(places), columns, out, places)
 
@@ -76,16 +77,17 @@ def _by_rows(
         fold = task.folds[k]
         train, validation = (task.points.take(part) for part in (fold.train, fold.validation))
         gram = KernelGram(kernel, train, task.megabytes)
-        yield k, fold, gram, _kernel_values(kernel, validation, train)
+        yield k, fold, gram, _kernel_values(kernel, validation, train, task.stop)
 
 
-def _kernel_values(kernel: Kernel, validation: Points, train: Points) -> Predictor:
+def _kernel_values(kernel: Kernel, validation: Points, train: Points, stop: Stop) -> Predictor:
     """Validation values from kernel values computed in pieces."""
 
     def predict(beta: Floats) -> Array:
         out = np.empty((len(beta), len(validation)))
         step = max(1, CHUNK_BYTES // (8 * len(train)))
         for start in range(0, len(validation), step):
+            stop.pause()
             part = slice(start, start + step)
             out[:, part] = beta @ kernel.between(validation.take(part), train).T
         return out

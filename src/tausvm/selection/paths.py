@@ -24,7 +24,7 @@ from .._core.pairs import PairState
 from .._core.single import SinglePairs
 from ..kernels import HeldGram
 from ..losses.terms import DualTerms
-from ..solvers.onedim import best_offset
+from ..solvers.onedim import best_offset, project_onto_sum
 
 Array = NDArray[np.float64]
 
@@ -87,7 +87,7 @@ def solve_path(
     for problem in problems:
         beta, gradient = steps.beta, steps.gradient
         if problem.start is not None:
-            beta = problem.start.astype(np.float64)
+            beta = _feasible(problem.start.astype(np.float64), problem.terms, offset)
             gradient = gram.product(beta) - y
         elif last > 0:
             fitted = gradient + y
@@ -161,6 +161,13 @@ class SingleSteps(Steps):
                 break
         self.beta, self.gradient = core.beta, core.gradient
         return Fit(self.beta, core.offset, core.gap, core.primal, core.steps)
+
+
+def _feasible(beta: Array, terms: DualTerms, offset: bool) -> Array:
+    """The feasible point next to β, which other rows and another C may have made."""
+    if offset:
+        return project_onto_sum(beta, terms.lower, terms.upper, 0.0)
+    return np.clip(beta, terms.lower, terms.upper)
 
 
 def _best_factor(beta: Array, fitted: Array, y: Array, terms: DualTerms, most: float) -> float:

@@ -14,13 +14,20 @@ Array = NDArray[np.float64]
 ROUNDING = 1e-9
 
 
-def equal_to_best(means: Array) -> NDArray[np.bool_]:
-    """Where the mean score is the best one, but for rounding."""
+def equal_to_best(means: Array, slack: float = 0.0) -> NDArray[np.bool_]:
+    """Where the mean score is the best one, but for rounding; nowhere without any score.
+
+    ``slack`` is what rounding makes of a perfect score.
+    """
+    if np.isnan(means).all():
+        return np.zeros(means.shape, dtype=bool)
     best = np.nanmax(means)
-    return np.nan_to_num(means, nan=-np.inf) >= best - ROUNDING * abs(best)
+    return np.nan_to_num(means, nan=-np.inf) >= best - max(ROUNDING * abs(best), slack)
 
 
-def cv_results(scores: Array, gammas: Array | None, costs: Array) -> dict[str, Any]:
+def cv_results(
+    scores: Array, gammas: Array | None, costs: Array, slack: float = 0.0
+) -> dict[str, Any]:
     """The table of one level, C in the outer and γ in the inner loop.
 
     Parameters
@@ -29,6 +36,8 @@ def cv_results(scores: Array, gammas: Array | None, costs: Array) -> dict[str, A
     gammas : array or None
         None for a kernel without γ.
     costs : array
+    slack : float
+        What rounding makes of a perfect score.
     """
     table = scores.transpose(1, 0, 2).reshape(-1, scores.shape[2])
     inner = [{}] if gammas is None else [{"gamma": float(gamma)} for gamma in gammas]
@@ -41,7 +50,7 @@ def cv_results(scores: Array, gammas: Array | None, costs: Array) -> dict[str, A
         results[f"split{fold}_test_score"] = column
     results["mean_test_score"] = mean = table.mean(axis=1)
     results["std_test_score"] = table.std(axis=1)
-    ranked = np.where(equal_to_best(mean), np.nanmax(mean), mean)
-    ranks = rankdata(-np.nan_to_num(ranked, nan=np.nanmin(mean) - 1.0), method="min")
+    order = np.where(equal_to_best(mean, slack), -np.inf, -mean)
+    ranks = rankdata(np.nan_to_num(order, nan=np.inf, neginf=-np.inf), method="min")
     results["rank_test_score"] = ranks.astype(np.int32)
     return results

@@ -17,9 +17,9 @@ from .fits import Starts
 from .folds import FoldScores, Mask, fit_gamma, fit_whole
 from .grid import GROWTH, GROWTH_ROUNDS, Axis
 from .judge import clearly_worse
+from .members import Member
 from .progress import progress
 from .results import equal_to_best
-from .scoring import OwnLoss
 from .task import Task
 
 Array = NDArray[np.float64]
@@ -74,10 +74,12 @@ class Search:
         NaN where there was no fit.
     models : dict
         By level, γ and C; then by fold. Empty unless the task keeps models.
-    slow, hard : sets
-        Points, by level, γ and C, whose fits took many steps, or more than they may.
+    hard : set
+        Points, by level, γ and C, whose fits ran out of steps.
     unsolved : list of float
         Relative gaps of the fits that did not get to the tolerance.
+    cut_short : bool
+        Whether time was up before all was fitted.
     """
 
     task: Task
@@ -88,9 +90,9 @@ class Search:
     scores: Array = field(init=False)
     models: dict[Point, dict[int, Model]] = field(default_factory=dict)
     unsolved: list[float] = field(default_factory=list)
-    slow: set[Point] = field(default_factory=set)
     hard: set[Point] = field(default_factory=set)
     n_fits: int = 0
+    cut_short: bool = False
 
     def __post_init__(self) -> None:
         self.scores = np.full((*self._grid, len(self.task.folds)), np.nan)
@@ -111,6 +113,8 @@ class Search:
         with one_blas_thread():
             self._evaluate(np.ones(self._grid, dtype=bool))
             for _ in range(GROWTH_ROUNDS):
+                if self.cut_short:
+                    break
                 wanted = self._grow()
                 if not wanted.any():
                     break
@@ -120,29 +124,66 @@ class Search:
                 if not (gain > WORTHWHILE * np.abs(before)).any():
                     break
 
+    @property
+    def looked_at(self) -> tuple[int, int]:
+        """How many points (level, γ, C) have a score of any fold, and how many there are."""
+        tried = ~np.isnan(self.scores).all(axis=3)
+        return int(tried.sum()), tried.size
+
     def best(self, level: int) -> tuple[int, int] | None:
-        """The best (γ, C) by index, the smallest C and then γ among equals; None without any."""
-        means = self.means[level]
-        if np.isnan(means).all():
-            return None
-        cost, gamma = np.argwhere(equal_to_best(means).T)[0]
-        return int(gamma), int(cost)
+        """The best (γ, C) by index, the smallest C and then γ among equals; None without any.
+
+        A search that was cut short has at least the middle of the grid.
+        """
+        means = self.scores[level][:, :, self.comparable(level)].mean(axis=2)
+        if not np.isnan(means).all():
+            cost, gamma = np.argwhere(equal_to_best(means, self.task.slack(level)).T)[0]
+            return int(gamma), int(cost)
+        return (self._grid[1] // 2, self._grid[2] // 2) if self.cut_short else None
+
+    def comparable(self, level: int) -> list[int]:
+        """The folds by which points are compared.
+
+        They are all folds, or those of the point with most of them where time was up before any
+        had all.
+        """
+        everything = list(range(len(self.task.folds)))
+        if not self.cut_short:
+            return everything
+        known = ~np.isnan(self.scores[level]).reshape(-1, len(everything))
+        return np.flatnonzero(known[known.sum(axis=1).argmax()]).tolist() or everything
 
     def fold_choices(self, level: int) -> list[tuple[int, int]]:
-        """The best (γ, C) of every fold by itself, among the points that all folds know."""
-        known = ~np.isnan(self.means[level])
+        """The best (γ, C) of every fold by itself, among the points that all folds know.
+
+        A fold that time was up for has that of the others.
+        """
+        folds = self.comparable(level)
+        known = ~np.isnan(self.scores[level][:, :, folds]).any(axis=2)
         choices = []
         for fold in range(len(self.task.folds)):
             scores = np.where(known, self.scores[level, :, :, fold], np.nan)
-            cost, gamma = np.argwhere(equal_to_best(scores).T)[0]
-            choices.append((int(gamma), int(cost)))
+            place = self.best(level)
+            if fold in folds and known.any():
+                cost, gamma = np.argwhere(equal_to_best(scores, self.task.slack(level)).T)[0]
+                place = int(gamma), int(cost)
+            assert place is not None
+            choices.append(place)
         return choices
 
-    def fit_whole(self, places: set[tuple[int, int, int]]) -> dict[tuple[int, int, int], Model]:
-        """Models of all rows at some (level, γ, C), to the gap of the selection."""
+    def start(self, level: int, place: tuple[int, int], fold: int | None) -> Array | None:
+        """β at a point, in the user's units: that of a fold, or a guess for all rows."""
+        known = self.models.get(self.point(level, *place), {})
+        if fold is not None:
+            return self.task.units.coefficients(known[fold][0])
+        beta = self._whole_start(known)
+        return None if beta is None else self.task.units.coefficients(beta)
+
+    def start_whole(self, members: Sequence[Member]) -> None:
+        """Better starts for members of all rows, about as good as the fits of the selection."""
         wanted = np.zeros(self._grid, dtype=bool)
-        for place in places:
-            wanted[place] = True
+        for member in members:
+            wanted[(member.level, *member.place)] = True
         columns = np.flatnonzero(wanted.any(axis=(0, 2))).tolist()
         parent = os.getpid()
         calls = (
@@ -157,31 +198,42 @@ class Search:
             )
             for g in columns
         )
-        found = {}
         with one_blas_thread():
             parallel = Parallel(n_jobs=self._jobs, prefer="threads")
-            for g, fits in zip(columns, parallel(calls), strict=True):
-                self.unsolved += fits.unsolved
-                for level, c in np.argwhere(np.isfinite(fits.intercept)).tolist():
-                    model = fits.beta[level, c], float(fits.intercept[level, c])
-                    found[level, g, c] = model
-        return found
+            found = dict(zip(columns, parallel(calls), strict=True))
+        for member in members:
+            g, c = member.place
+            fits = found[g]
+            if fits is not None and np.isfinite(fits.intercept[member.level, c]):
+                member.start = self.task.units.coefficients(fits.beta[member.level, c])
 
     def _whole_starts(self, g: int, wanted: Mask) -> Starts:
-        """The mean of the folds' β, where all rows are in equally many of them."""
-        task = self.task
-        times = np.zeros(len(task.y), dtype=np.int64)
-        for fold in task.folds:
-            times[fold.train] += 1
+        """Where fits of all rows may start, by level and number of C."""
         starts: Starts = {}
-        if (times != times[0]).any():
-            return starts
         for level, c in np.argwhere(wanted).tolist():
-            beta = np.zeros(len(task.y))
-            for k, (part, _) in self.models[self.point(level, g, c)].items():
-                beta[task.folds[k].train] += part / times[0]
-            starts[level, c] = beta
+            beta = self._whole_start(self.models.get(self.point(level, g, c), {}))
+            if beta is not None:
+                starts[level, c] = beta
         return starts
+
+    def _whole_start(self, known: dict[int, Model]) -> Array | None:
+        """A β of all rows from those of the folds.
+
+        It is their mean, where all rows are in equally many of them, else that of the most rows.
+        """
+        if not known:
+            return None
+        folds = self.task.folds
+        beta, times = np.zeros(len(self.task.y)), np.zeros(len(self.task.y))
+        for k, (part, _) in known.items():
+            beta[folds[k].train] += part
+            times[folds[k].train] += 1
+        if (times == times[0]).all():
+            return beta / times[0]
+        largest = max(known, key=lambda k: len(folds[k].train))
+        beta[:] = 0.0
+        beta[folds[largest].train] = known[largest][0]
+        return beta
 
     def _best_means(self) -> Array:
         """The best mean score of each level, −∞ where there is none."""
@@ -207,8 +259,8 @@ class Search:
     def _races(self) -> bool:
         """Whether points may be left out: there are enough rows to tell, and a loss of each."""
         task = self.task
-        own = all(isinstance(score, OwnLoss) for score in task.scores)
-        return task.prune and own and len(task.folds[0].validation) >= RACING_ROWS
+        enough = len(task.folds[0].validation) >= RACING_ROWS
+        return task.prune and task.by_own_losses and enough
 
     @property
     def _race_gap(self) -> float:
@@ -229,7 +281,7 @@ class Search:
 
     def _fit(self, wanted: Mask, folds: Sequence[int], rough: bool = False) -> None:
         """Fit the points wanted on some folds, a job for each γ and group of folds."""
-        if not wanted.any() or not folds:
+        if not wanted.any() or not folds or self.cut_short:
             return
         columns = np.flatnonzero(wanted.any(axis=(0, 2)))
         workers = effective_n_jobs(self._jobs)
@@ -271,6 +323,7 @@ class Search:
             raise KeyboardInterrupt(
                 f"selection interrupted after {self.n_fits} fits; nothing is fitted"
             ) from None
+        self.cut_short = self.task.stop()
 
     def _starts(self, g: int, fold: int, wanted: Mask) -> Starts:
         """Where earlier fits of these points ended, by level and number of C."""
@@ -288,8 +341,7 @@ class Search:
             self.scores[:, g, :, fold][tried] = result.scores[tried]
             # of the points that cannot win it is enough to know whether there is a fit
             self.unsolved += [gap for gap in result.unsolved if not rough or np.isinf(gap)]
-            for points, found_so in ((self.slow, result.slow), (self.hard, result.hard)):
-                points.update(self.point(level, g, c) for level, c in np.argwhere(found_so))
+            self.hard.update(self.point(level, g, c) for level, c in np.argwhere(result.hard))
             for level, c in np.argwhere(tried).tolist():
                 point = self.point(level, g, c)
                 if result.losses is not None:

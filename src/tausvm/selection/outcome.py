@@ -1,0 +1,66 @@
+"""What a selection says at its end: warnings about the search, and about what predicts."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..solvers import Status
+from .members import Member
+from .search import Search
+
+#: from the warning to the caller of ``fit``
+STACK = 5
+
+
+def warn_of_search(name: str, search: Search, time_limit: float | None) -> None:
+    """One warning where time was up, and one for all fits that fell short."""
+    if search.cut_short:
+        looked, points = search.looked_at
+        taken = "the best of them was taken" if looked else "the one in the middle was taken"
+        _warn(
+            f"{name} reached time_limit={time_limit} s before the search was over: {looked} of "
+            f"{points} points of the grid have a score, and {taken}. Raise time_limit, or "
+            "take fewer points, folds or rows."
+        )
+    if search.unsolved:
+        _warn(
+            f"{name}: {len(search.unsolved)} fits of the selection, of "
+            f"{search.n_fits + np.isinf(search.unsolved).sum()}, did not reach a relative "
+            f"duality gap of selection_tol={search.task.options.tol:g}; the largest is "
+            f"{max(search.unsolved):.2e}. Their scores count as they are, except that fits "
+            "without any solution are left out."
+        )
+
+
+def warn_of_members(
+    name: str, members: Sequence[Member], tol: float, max_iter: int, time_limit: float | None
+) -> None:
+    """One warning for all machines that predict and are not solved: the worst, and what to do."""
+    gaps = {id(m): m.result.dual_gap for m in members if m.result is not None and not m.solved}
+    if not gaps:
+        return
+    worst = max((m for m in members if id(m) in gaps), key=lambda m: gaps[id(m)])
+    assert worst.result is not None
+    cause, remedy = {
+        Status.MAX_ITER: (f"it reached max_iter={max_iter}", "Raise max_iter"),
+        Status.TIME_LIMIT: (f"it reached time_limit={time_limit} s", "Raise time_limit"),
+    }.get(worst.result.status, ("rounding let it get no further", "Raise tol"))
+    machine = worst.machine
+    named = [f"{key}={getattr(machine, key):g}" for key in ("tau", "C") if hasattr(machine, key)]
+    if not isinstance(machine.gamma, str):
+        named.append(f"gamma={machine.gamma:g}")
+    rows = "all rows" if worst.fold is None else f"the training rows of fold {worst.fold}"
+    _warn(
+        f"{name} did not converge: {len(gaps)} of {len(members)} machines that predict have a "
+        f"relative duality gap above tol={tol:g}. The largest is {gaps[id(worst)]:.2e}, of "
+        f"{', '.join(named)} on {rows}; {cause}. {remedy}, scale the data, leave out the largest "
+        "Cs, or accept a larger tol."
+    )
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, ConvergenceWarning, stacklevel=STACK)
