@@ -305,7 +305,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         for level, (g, c) in enumerate(best):
             indices.append(c * len(gammas) + g)
             scores.append(float(search.scores[level, g, c, search.comparable(level)].mean()))
-            slack = search.task.slack(level)
+            slack = search.rounding(level)
             named = gammas if with_gamma else None
             tables.append(cv_results(search.scores[level], named, costs, slack))
         points = [self._point(search, *place) for place in best]

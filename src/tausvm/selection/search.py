@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import binary_dilation
 
 from ..estimators.threads import one_blas_thread
-from .fits import Starts
+from .fits import SQUARED_SHARE, Starts
 from .folds import FoldScores, Mask, fit_gamma, fit_whole
 from .grid import GROWTH, GROWTH_ROUNDS, Axis
 from .judge import clearly_worse
@@ -32,6 +32,8 @@ RACING_ROWS = 60
 #: of a loss that they may be wrong by
 ROUGH = 10.0
 ROUGH_SLACK = 0.02
+#: mean losses below this share of the best constant's are rounding
+PERFECT = 1e-12
 #: up to this many rows squared losses race with the gap asked for: it costs less than fits again
 EXACT_ROWS = 800
 #: up to this many rows jobs of squared losses are done one after the other
@@ -96,6 +98,8 @@ class Search:
 
     def __post_init__(self) -> None:
         self.scores = np.full((*self._grid, len(self.task.folds)), np.nan)
+        #: the losses of the best constants, which fits are exact to a share of
+        self._constants = np.array([self.task.constant_loss(k) for k in range(self._grid[0])])
         #: by point and fold
         self._looks: dict[Point, dict[int, Look]] = {}
 
@@ -124,6 +128,10 @@ class Search:
                 if not (gain > WORTHWHILE * np.abs(before)).any():
                     break
 
+    def rounding(self, level: int) -> float:
+        """What rounding makes of a perfect score."""
+        return PERFECT * float(self._constants[level])
+
     @property
     def looked_at(self) -> tuple[int, int]:
         """How many points (level, γ, C) have a score of any fold, and how many there are."""
@@ -137,7 +145,7 @@ class Search:
         """
         means = self.scores[level][:, :, self.comparable(level)].mean(axis=2)
         if not np.isnan(means).all():
-            cost, gamma = np.argwhere(equal_to_best(means, self.task.slack(level)).T)[0]
+            cost, gamma = np.argwhere(equal_to_best(means, self.rounding(level)).T)[0]
             return int(gamma), int(cost)
         return (self._grid[1] // 2, self._grid[2] // 2) if self.cut_short else None
 
@@ -165,7 +173,7 @@ class Search:
             scores = np.where(known, self.scores[level, :, :, fold], np.nan)
             place = self.best(level)
             if fold in folds and known.any():
-                cost, gamma = np.argwhere(equal_to_best(scores, self.task.slack(level)).T)[0]
+                cost, gamma = np.argwhere(equal_to_best(scores, self.rounding(level)).T)[0]
                 place = int(gamma), int(cost)
             assert place is not None
             choices.append(place)
@@ -382,12 +390,16 @@ class Search:
     def _close_to_best(self) -> Mask:
         """The points whose rough score may be the best one but for what it is wrong by.
 
+        That is as much as their gap, a share of what constants cost.
+
         Those whose fits ran out of steps are left with it: better ones would take longer than
         all the others together.
         """
         means = np.nan_to_num(self.means, nan=-np.inf)
         best = means.max(axis=(1, 2), keepdims=True)
-        close = means >= best - ROUGH_SLACK * np.abs(best)
+        gap = self.task.options.tol * self._race_gap * (SQUARED_SHARE if self.task.squared else 1.0)
+        wrong = np.maximum(ROUGH_SLACK * np.abs(best), gap * self._constants[:, None, None])
+        close = means >= best - wrong
         for place in np.argwhere(close).tolist():
             close[tuple(place)] = self.point(*place) not in self.hard
         close[close.sum(axis=(1, 2)) == 1] = False  # one alone is chosen anyway

@@ -23,9 +23,6 @@ from .scoring import OwnLoss, Score
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-#: losses below this share of that of a residual of the spread of y are rounding
-ROUNDING = 1e-12
-
 
 @dataclass(frozen=True)
 class Fold:
@@ -176,13 +173,15 @@ class Task:
             fold.risks[level] = risk if risk > 0 else float(unit.conjugate(y).sum())
         return fold.risks[level]
 
-    def slack(self, level: int) -> float:
-        """What rounding makes of a perfect score, of residuals that are next to nothing."""
+    def constant_loss(self, level: int) -> float:
+        """The mean loss of the best constant on all rows, as scores count; 0 for other scores."""
         score = self.scores[level]
         if not isinstance(score, OwnLoss):
             return 0.0
-        size = spread(self.targets, self.weight)
-        return ROUNDING * float(score.loss.value(np.array([-size, size])).max())
+        share = self.weight / self.weight.max()
+        unit = score.loss.dual_terms(self.targets, share).in_units(self.units.scale)
+        residual = self.units.coefficients(self.y - best_offset(unit, self.y))
+        return float(share @ score.loss.value(residual) / share.sum())
 
     def fitted_by_constant(self, fold: Fold) -> bool:
         """Whether a machine without any f fits the training rows of a fold perfectly."""
