@@ -223,3 +223,17 @@ def test_linear_coefficients():
     with pytest.raises(AttributeError, match="coef_ exists for kernel='linear' only, not 'rbf'"):
         _ = fitted(ExpectileSVR).coef_
     assert not hasattr(SVR(kernel="linear"), "coef_")
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_sparse_rows_far_from_the_origin(estimator):
+    """Distances of sparse rows are those of dense ones, though inner products cancel."""
+    X, y = wave(40)
+    far = X + 1e6
+    y = targets(estimator, y)
+    dense, sparse = estimator(gamma=5.0), estimator(gamma=5.0)
+    dense.fit(far, y)
+    sparse.fit(sp.csr_matrix(far), y)
+    np.testing.assert_array_equal(output(sparse, sp.csr_matrix(far[:10])), output(dense, far[:10]))
+    with pytest.raises(ValueError, match="X must have rows near the origin"):
+        estimator(gamma=5.0, cache_size=1e-4).fit(sp.csr_matrix(far), y)

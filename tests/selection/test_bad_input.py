@@ -7,7 +7,7 @@ from sklearn.model_selection import GroupKFold
 
 import tausvm.selection.fits
 import tausvm.selection.search
-from tausvm import SVRCV, ExpectileSVRCV, QuantileSVRCV
+from tausvm import SVRCV, QuantileSVRCV
 from tausvm.solvers import Status
 
 from ..estimators.data import wave

@@ -28,6 +28,8 @@ LARGEST_COST = 1e100
 #: not see those of a smaller one
 SMALLEST_SHARE = 1e-15
 COST_SPAN = f"between {1.0 / LARGEST_COST:g} and {LARGEST_COST:g}"
+#: how much of an RBF kernel's exponent rounding may be, where it comes from inner products
+DISTANCE_ROUNDING = 1e-10
 #: rows that a pass over X takes at a time
 PART_ROWS = 4096
 
@@ -303,6 +305,26 @@ def _variance(X: Matrix, unit: float, weight: Array) -> float:
     variance = squares / total
     # the mean of equal entries may be off by rounding
     return variance if variance > (1e-14 * mean) ** 2 else 0.0
+
+
+def without_cancellation(X: Matrix, gamma: float, megabytes: float) -> Matrix:
+    """X, dense where γ(‖x‖² + ‖x'‖² − 2⟨x, x'⟩) of its sparse rows would round too much.
+
+    Rows that far from the origin are hardly sparse, and dense ones are moved to an origin of their
+    own. A ValueError where they are too many for that.
+    """
+    if not sp.issparse(X):
+        return X
+    longest = float(np.asarray(X.multiply(X).sum(axis=1)).max(initial=0.0))
+    if gamma * longest * float(np.finfo(np.float64).eps) <= DISTANCE_ROUNDING:
+        return X
+    if 8.0 * X.shape[0] * X.shape[1] > megabytes * 2**20:
+        raise ValueError(
+            "X must have rows near the origin where kernel='rbf' is to be computed from a sparse "
+            f"matrix, got norms up to {longest**0.5:.3g}, at which distances cancel; scale the "
+            "columns (sklearn.preprocessing.MaxAbsScaler), or give a dense X"
+        )
+    return X.toarray()
 
 
 def own_origin(X: Array) -> Array:

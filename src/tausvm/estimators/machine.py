@@ -17,7 +17,15 @@ from ..kernels.gram import CHUNK_BYTES
 from ..losses import Loss
 from ..solvers import SOLVERS, Problem, SolverOptions, SolverResult, solve
 from ..solvers.units import Units, spread
-from .data import TrainingSet, costs, own_origin, prediction_rows, scale_gamma, training_set
+from .data import (
+    TrainingSet,
+    costs,
+    own_origin,
+    prediction_rows,
+    scale_gamma,
+    training_set,
+    without_cancellation,
+)
 from .parameters import (
     check_choice,
     check_finite,
@@ -35,9 +43,6 @@ DISTANCE_KERNELS = ("rbf", "laplacian")
 #: rows are held in float64 up to this many of them, or for a tolerance below TIGHT
 SMALL = 300
 TIGHT = 1e-6
-EPS = float(np.finfo(np.float64).eps)
-#: how much of a kernel value of a sparse matrix rounding may be
-DISTANCE_ROUNDING = 1e-10
 
 
 class Level(NamedTuple):
@@ -189,30 +194,13 @@ class KernelMachine(BaseEstimator):
         X = data.X
         gamma = 1.0 if self.kernel == "linear" else self._gamma_value(data)
         self._kernel = make_kernel(self.kernel, gamma, self.degree, self.coef0)
-        if self.kernel == "rbf" and sp.issparse(X) and self._cancels(X, gamma):
-            X = X.toarray()
+        if self.kernel == "rbf":
+            X = without_cancellation(X, gamma, self.cache_size)
         if self.kernel in DISTANCE_KERNELS and not sp.issparse(X):
             # small coordinates keep their digits in float32
             self._centre = own_origin(X)
             X = X - self._centre
         return Points(X)
-
-    def _cancels(self, X: Any, gamma: float) -> bool:
-        """Whether γ(‖x‖² + ‖x'‖² − 2⟨x, x'⟩) rounds too much for rows so far from the origin.
-
-        Such rows are hardly sparse, and are centred as dense ones are; a ValueError where they
-        are too many for that.
-        """
-        squares = np.asarray(X.multiply(X).sum(axis=1))
-        if gamma * float(squares.max(initial=0.0)) * EPS <= DISTANCE_ROUNDING:
-            return False
-        if 8.0 * X.shape[0] * X.shape[1] > self.cache_size * 2**20:
-            raise ValueError(
-                "X must have columns near zero where kernel='rbf' is to be computed from a sparse "
-                "matrix without rounding, got rows so long that its distances cancel; scale the "
-                "columns (sklearn.preprocessing.MaxAbsScaler), or give a dense X"
-            )
-        return True
 
     def _check_diagonal(self, smallest: float) -> None:
         """A ValueError unless the smallest k(x, x) is one of a kernel."""

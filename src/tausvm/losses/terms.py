@@ -156,4 +156,5 @@ class DualTerms:
         with np.errstate(divide="ignore", invalid="ignore"):
             size = np.where(excess > 0, np.where(ridge > 0, excess / ridge, end), 0.0)
         size = np.minimum(size, end)
-        return excess * size - 0.5 * ridge * size**2
+        with np.errstate(over="ignore"):  # infinite where float64 ends, and never NaN
+            return np.asarray(size * (excess - 0.5 * ridge * size))

@@ -24,10 +24,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.atomic import atomic
-from ..estimators.data import TrainingSet, costs, own_origin, training_set
+from ..estimators.data import TrainingSet, costs, own_origin, training_set, without_cancellation
 from ..estimators.machine import DISTANCE_KERNELS
 from ..estimators.parameters import check_flag, check_integer, check_positive, refuse
-from ..estimators.progress import caller_level
 from ..estimators.regression import KernelRegressor
 from ..kernels import Points, make_kernel
 from ..losses import Loss
@@ -148,7 +147,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         asked, gammas = self._check_own_parameters()
         data = training_set(self, X, y, sample_weight, self._precomputed, y_numeric=True)
         targets = np.ascontiguousarray(data.y, dtype=np.float64)
-        data = replace(data, y=targets)
+        data = replace(data, X=self._features(data, gammas), y=targets)
         machine._clip_to(targets)
         folds = self._folds(data, groups)
         scores = make_scores(self.scoring, self._judges(losses), targets)
@@ -254,6 +253,13 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         """Whether the first fold may rule points out: the folds have to be alike."""
         alike = isinstance(self.cv, (int, np.integer, *EXCHANGEABLE))
         return bool(self.prune) and alike and groups is None
+
+    def _features(self, data: TrainingSet, gammas: int | Array) -> Any:
+        """X as the kernel can take it at the largest γ."""
+        if self.kernel != "rbf":
+            return data.X
+        largest = gamma_range("rbf", data)[1] if isinstance(gammas, int) else float(gammas.max())
+        return without_cancellation(data.X, largest, self.cache_size)
 
     def _centre(self, X: Any) -> Array | None:
         """Where distances alone matter, small coordinates keep their digits in float32."""

@@ -8,12 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ..estimators.progress import caller_level
 from ..solvers import Status
 from .members import Member
 from .search import Search
-
-#: from the warning to the caller of ``fit``
-STACK = 5
 
 
 def warn_of_search(name: str, search: Search, time_limit: float | None) -> None:
@@ -63,4 +61,4 @@ def warn_of_members(
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, ConvergenceWarning, stacklevel=STACK)
+    warnings.warn(message, ConvergenceWarning, stacklevel=caller_level())
