@@ -98,7 +98,7 @@ def _options(
         "  tausvm fit rent.csv --target rent --tau 0.1,0.5,0.9 --tune --save rent.skops\n\n"
         "  tausvm fit loans.csv --target default --kind svc --positive yes --tau 0.1 "
         "--save loans.skops\n\n"
-        "Without --C, C is what 1 would be on a target of unit spread; --tune finds better."
+        "C counts in standard deviations of the target and is 1 by default; --tune finds better."
     )
 )
 def fit(

@@ -50,45 +50,44 @@ class Kind:
 
 
 def _quantile(s: Settings) -> Any:
-    return tausvm.QuantileSVR(tau=s.levels, epsilon=s.zone, **s.machine(linear=True))
+    return tausvm.QuantileSVR(tau=s.levels, epsilon=s.zone, **s.machine)
 
 
 def _expectile(s: Settings) -> Any:
-    return tausvm.ExpectileSVR(tau=s.levels, epsilon=s.zone, **s.machine(linear=False))
+    return tausvm.ExpectileSVR(tau=s.levels, epsilon=s.zone, **s.machine)
 
 
 def _svr(s: Settings) -> Any:
-    return tausvm.SVR(epsilon=s.tube, **s.machine(linear=True))
+    return tausvm.SVR(epsilon=s.tube, scale_C=True, **s.machine)
 
 
 def _svc(s: Settings) -> Any:
-    return tausvm.TauSVC(tau=s.tau[0], **s.machine(linear=False))
+    return tausvm.TauSVC(tau=s.tau[0], **s.machine)
 
 
 def _path(s: Settings) -> Any:
     return tausvm.TauPathSVC(
-        C=s.cost(linear=False), kernel=s.kernel, gamma=s.gamma, tol=min(s.tol, 1e-6)
+        C=s.cost, kernel=s.kernel, gamma=s.gamma, tol=min(s.tol, 1e-6)
     )
 
 
 def _joint(s: Settings) -> Any:
     quantiles = s.loss == "quantile"
     made = tausvm.JointQuantileSVR if quantiles else tausvm.JointExpectileSVR
-    return made(tau=list(s.tau), epsilon=s.zone, rearrange=True, **s.machine(linear=quantiles))
+    return made(tau=list(s.tau), epsilon=s.zone, rearrange=True, **s.machine)
 
 
 def _linear(s: Settings) -> Any:
-    cost = s.cost(linear=s.loss != "expectile")
-    common: dict[str, Any] = {"C": cost, "tol": s.tol, "time_limit": s.time_limit}
+    common: dict[str, Any] = {"C": s.cost, "tol": s.tol, "time_limit": s.time_limit}
     if s.loss == "svr":
-        return tausvm.LinearSVR(epsilon=s.tube, **common)
+        return tausvm.LinearSVR(epsilon=s.tube, scale_C=True, **common)
     made = tausvm.LinearQuantileSVR if s.loss == "quantile" else tausvm.LinearExpectileSVR
     return made(tau=s.levels, epsilon=s.zone, **common)
 
 
 def _tuned_linear(s: Settings) -> Any:
     if s.loss != "svr":
-        return grid_search(s, _linear(s), linear=s.loss == "quantile")
+        return grid_search(s, _linear(s))
     s.check_unlimited()
     return tausvm.LinearSVRCV(
         Cs=s.grid,
@@ -128,7 +127,7 @@ KINDS: dict[str, Kind] = {
             several=False,
             classifies=False,
             make=_svr,
-            tune=lambda s: tausvm.SVRCV(epsilon=s.tube, **s.selection),
+            tune=lambda s: tausvm.SVRCV(epsilon=s.tube, scale_C=True, **s.selection),
         ),
         Kind(
             "svc",
@@ -137,7 +136,7 @@ KINDS: dict[str, Kind] = {
             several=False,
             classifies=True,
             make=_svc,
-            tune=lambda s: grid_search(s, _svc(s), linear=False),
+            tune=lambda s: grid_search(s, _svc(s)),
             unused=("--epsilon",),
         ),
         Kind(
@@ -147,7 +146,7 @@ KINDS: dict[str, Kind] = {
             several=True,
             classifies=False,
             make=_joint,
-            tune=lambda s: grid_search(s, _joint(s), linear=s.loss == "quantile"),
+            tune=lambda s: grid_search(s, _joint(s)),
             losses=("quantile", "expectile"),
         ),
         Kind(
@@ -157,7 +156,7 @@ KINDS: dict[str, Kind] = {
             several=False,
             classifies=True,
             make=_path,
-            tune=lambda s: grid_search(s, _path(s), linear=False),
+            tune=lambda s: grid_search(s, _path(s)),
             unused=("--epsilon", "--time-limit"),
         ),
         Kind(

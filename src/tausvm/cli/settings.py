@@ -16,9 +16,9 @@ class Settings:
     ----------
     tau : tuple of float
     spread : float
-        The standard deviation of the target, the unit of C and ε where they are not given.
+        The standard deviation of the target, the unit of ε where it is not given.
     C, epsilon : float or None
-        None for a value that follows from the spread.
+        None for 1, and for an ε that follows from the spread.
     loss : str
         For the kinds with several: which levels they estimate.
     """
@@ -37,9 +37,10 @@ class Settings:
     jobs: int | None = None
     seed: int = 0
 
-    def cost(self, *, linear: bool) -> float:
-        """C, by default as C = 1 on a target of unit spread; ``linear`` says how the loss grows."""
-        return self.C if self.C is not None else (self.spread if linear else 1.0)
+    @property
+    def cost(self) -> float:
+        """C, which counts in spreads of the target where a loss grows linearly."""
+        return 1.0 if self.C is None else self.C
 
     @property
     def levels(self) -> float | list[float]:
@@ -56,10 +57,11 @@ class Settings:
         """ε of a machine for levels, by default none."""
         return self.epsilon or 0.0
 
-    def machine(self, *, linear: bool) -> dict[str, Any]:
-        """Parameters of the kernel machines; ``linear`` says how their loss grows."""
+    @property
+    def machine(self) -> dict[str, Any]:
+        """Parameters of the kernel machines."""
         return {
-            "C": self.cost(linear=linear),
+            "C": self.cost,
             "kernel": self.kernel,
             "gamma": self.gamma,
             "tol": self.tol,
@@ -69,8 +71,8 @@ class Settings:
     @property
     def selection(self) -> dict[str, Any]:
         """Parameters of the estimators that choose C and γ."""
-        self.check_unlimited()
         return {
+            "time_limit": self.time_limit,
             "kernel": self.kernel,
             "tol": self.tol,
             "cv": self.folds,

@@ -13,10 +13,10 @@ from .. import inspection
 from .settings import Settings
 
 
-def grid_search(s: Settings, machine: Any, *, linear: bool) -> Any:
+def grid_search(s: Settings, machine: Any) -> Any:
     """A search over C, and γ where the machine has one."""
     around = 10.0 ** np.linspace(-1, 2, max(s.grid, 2))
-    grid = {"C": list(around * s.cost(linear=linear))}
+    grid = {"C": list(around * s.cost)}
     if hasattr(machine, "gamma") and s.kernel != "linear":
         grid["gamma"] = list(10.0 ** np.linspace(-2, 0, max(s.grid // 2, 2)))
     if is_classifier(machine):
