@@ -115,14 +115,14 @@ def test_threads_that_wait_long_end_at_the_same_visit(always: pytest.MonkeyPatch
     """One thread alone: nobody answers, and it ends where it is."""
     given = problem(LOSSES["squared"])
     sweeps = Sweeps(given, SolverOptions(), None)
-    sweeps._drawn()
+    order = sweeps._drawn()
     alone = sweeps.halves
     assert alone is not None
     seen: list[Any] = []
     always.setattr(
         Halves, "sweep", lambda self, begin, end, given, written: seen.append(given) or (0.0, 0)
     )
-    sweeps._sweep(0, given.n, np.zeros(5))
+    sweeps._sweep(order, 0, given.n, np.zeros(5))
     _, ended = sparse_sweep(*seen[0], alone.middle, FIRST, alone.table)
     assert ended == 0 and not sweeps.beta.any()
     _, late = sparse_sweep(*seen[0], alone.middle, SECOND, alone.table)
@@ -187,8 +187,8 @@ def test_an_interrupt_frees_the_other_thread(always: pytest.MonkeyPatch) -> None
         return cast(tuple[float, int], real(*arguments))
 
     always.setattr(halves, "sparse_sweep", interrupted)
-    sweeps._drawn()
+    order = sweeps._drawn()
     with pytest.raises(KeyboardInterrupt):
-        sweeps._sweep(0, given.n, np.zeros(5))
+        sweeps._sweep(order, 0, given.n, np.zeros(5))
     # the pool's thread is soon free again: work given to it now is done
     assert sweeps.halves.pool.submit(lambda: 7).result(timeout=10) == 7

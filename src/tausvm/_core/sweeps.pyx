@@ -45,12 +45,21 @@ def shuffle(const int32_t[::1] active, long count, long block, int32_t[::1] bloc
     """A random order of active[:count]: blocks of neighbours at random, and each inside itself.
 
     Rows of a block lie side by side in memory, which a wholly random order could not use.
-    ``blocks`` is room for the numbers of the blocks.
+    ``blocks`` is room for the numbers of the blocks; blocks of one row need none.
     """
     cdef long k, at = 0, first, size, n_blocks = (count + block - 1) // block
     cdef int64_t other
     cdef int32_t held
     with nogil:
+        if block == 1:
+            for k in range(count):
+                order[k] = active[k]
+            for k in range(count - 1, 0, -1):
+                other = random_below(&state[0], k + 1)
+                held = order[k]
+                order[k] = order[other]
+                order[other] = held
+            n_blocks = 0
         for k in range(n_blocks):
             blocks[k] = k
         for k in range(n_blocks - 1, 0, -1):

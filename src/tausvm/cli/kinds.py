@@ -66,9 +66,7 @@ def _svc(s: Settings) -> Any:
 
 
 def _path(s: Settings) -> Any:
-    return tausvm.TauPathSVC(
-        C=s.cost, kernel=s.kernel, gamma=s.gamma, tol=min(s.tol, 1e-6)
-    )
+    return tausvm.TauPathSVC(C=s.cost, kernel=s.kernel, gamma=s.gamma, tol=min(s.tol, 1e-6))
 
 
 def _joint(s: Settings) -> Any:

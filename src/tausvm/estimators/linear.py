@@ -35,6 +35,9 @@ class LinearSVR(LinearMachine):
         The relative duality gap at which to stop.
     C : float
         Cost of a unit of loss; large C, little regularisation.
+    scale_C : bool
+        Whether C counts in standard deviations of y, so that it means the same in any unit.
+        False is scikit-learn's meaning. The squared loss makes no difference between them.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}
     fit_intercept : bool
         Whether there is an offset b.
@@ -94,6 +97,7 @@ class LinearSVR(LinearMachine):
         epsilon: float = 0.0,
         tol: float = 1e-4,
         C: float = 1.0,
+        scale_C: bool = False,
         loss: str = "epsilon_insensitive",
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
@@ -107,6 +111,7 @@ class LinearSVR(LinearMachine):
         self.epsilon = epsilon
         self.tol = tol
         self.C = C
+        self.scale_C = scale_C
         self.loss = loss
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
@@ -141,7 +146,12 @@ class LinearQuantileSVR(LinearLevelMachine):
         below it.
     epsilon : float
         Half-width of the tube inside which residuals cost nothing.
-    tol, C, fit_intercept, intercept_scaling, dual, solver, time_limit, verbose, random_state, \
+    C : float
+        Cost of a unit of loss; large C, little regularisation.
+    scale_C : bool
+        Whether C counts in standard deviations of y (weighted; 1 where y is constant): cᵢ is
+        C·wᵢ times that, and C = 1 is sensible in any unit. False takes C as it is.
+    tol, fit_intercept, intercept_scaling, dual, solver, time_limit, verbose, random_state, \
 max_iter
         As in :class:`LinearSVR`. ``time_limit`` covers all levels together, ``max_iter`` each.
 
@@ -190,7 +200,11 @@ class LinearExpectileSVR(LinearLevelMachine):
         below it.
     epsilon : float
         Half-width of the tube inside which residuals cost nothing.
-    tol, C, fit_intercept, intercept_scaling, dual, solver, time_limit, verbose, random_state, \
+    C : float
+        Cost of a unit of loss; large C, little regularisation.
+    scale_C : bool
+        For :class:`LinearQuantileSVR`'s sake: a squared loss has the unit of ½‖w‖², so C has none.
+    tol, fit_intercept, intercept_scaling, dual, solver, time_limit, verbose, random_state, \
 max_iter
         As in :class:`LinearSVR`. ``time_limit`` covers all levels together, ``max_iter`` each.
 

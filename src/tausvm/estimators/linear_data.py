@@ -11,6 +11,8 @@ from .._core.linear import has_duplicates
 from .data import Matrix, TrainingSet, check_weights, validated
 
 DTYPES = [np.float64, np.float32]
+#: the largest entry of X: its fourth power is a number, with room for sums and costs
+LARGEST = 1e60
 
 
 def linear_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
@@ -29,6 +31,7 @@ def linear_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> T
             y_numeric=True,
             ensure_min_samples=2,
         )
+    check_size(X)
     n_given = len(y)
     if n_given >= 2**31:
         raise ValueError(f"X must have fewer than 2**31 rows, got {n_given}")
@@ -65,6 +68,24 @@ def _needs_nothing(X: Any, y: Any) -> bool:
         # a sum that overflows is left to the checks
         and bool(np.isfinite(X.data.sum()) and np.isfinite(y.sum()))
     )
+
+
+def check_size(X: Matrix) -> None:
+    """A ValueError for entries so large that a solver's products would not be numbers."""
+    entries = X.data if sp.issparse(X) else X
+    if entries.dtype == np.float32:  # these have no such numbers
+        return
+    flat = entries.reshape(-1)
+    with np.errstate(over="ignore"):
+        # a sum of squares is the quickest look at all entries
+        if flat @ flat <= LARGEST**2:
+            return
+    largest = max(float(flat.max()), -float(flat.min()))
+    if largest > LARGEST:
+        raise ValueError(
+            f"X must have entries of at most {LARGEST:g} in size, got {largest:.3g}; scale the "
+            "data (StandardScaler)"
+        )
 
 
 def without_duplicates(X: Matrix) -> Matrix:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -23,15 +23,19 @@ from ..solvers.linear import (
     shared_terms,
     solve_linear,
 )
+from ..solvers.units import Units, spread
 from .atomic import atomic
 from .data import TrainingSet, costs, validated
 from .levels import SeparateLevels
 from .linear_data import DTYPES, linear_training_set
-from .parameters import check_choice, check_flag, check_integer, check_positive
+from .parameters import check_choice, check_flag, check_integer, check_positive, refuse
 from .progress import progress_log, warn_unless_solved
 from .threads import one_blas_thread
 
 Array = NDArray[np.float64]
+
+#: the least and the largest constant column, of which squares and their inverses are needed
+SCALINGS = 1e-50, 1e50
 
 
 class LinearMachine(RegressorMixin, BaseEstimator):
@@ -40,6 +44,7 @@ class LinearMachine(RegressorMixin, BaseEstimator):
     epsilon: float
     tol: float
     C: float
+    scale_C: bool
     fit_intercept: bool
     intercept_scaling: float | None
     dual: bool | str
@@ -70,9 +75,14 @@ class LinearMachine(RegressorMixin, BaseEstimator):
         """A ValueError for the first parameter that cannot be used."""
         check_positive("tol", self.tol)
         check_positive("C", self.C)
+        check_flag("scale_C", self.scale_C)
         check_flag("fit_intercept", self.fit_intercept)
         if self.intercept_scaling is not None:
             check_positive("intercept_scaling", self.intercept_scaling)
+            low, high = SCALINGS
+            if not low <= self.intercept_scaling <= high:
+                wanted = f"None or between {low:g} and {high:g}"
+                raise refuse("intercept_scaling", wanted, self.intercept_scaling)
         if not isinstance(self.dual, bool | np.bool_):
             check_choice("dual", self.dual, ("auto",), "True or False")
         check_choice("solver", self.solver, SOLVERS)
@@ -109,10 +119,11 @@ class LinearMachine(RegressorMixin, BaseEstimator):
         self._check_parameters()
         data = linear_training_set(self, X, y, sample_weight)
         options = self._options()
-        with one_blas_thread():
+        # what overflows shows in the certificate
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             results = self._solve_levels(data, losses, options)
         self._keep(results)
-        warn_unless_solved(type(self).__name__, results, options, self.time_limit)
+        warn_unless_solved(type(self).__name__, results, options, self.time_limit, data.X)
         return self
 
     def _options(self) -> SolverOptions:
@@ -124,27 +135,27 @@ class LinearMachine(RegressorMixin, BaseEstimator):
     def _solve_levels(
         self, data: TrainingSet, losses: Sequence[Loss], options: SolverOptions
     ) -> list[LinearResult]:
-        started = time.perf_counter()
-        rows = Rows(data.X)
+        started = options.clock()
+        rows, posing = Rows(data.X), self._posing(data)
         results: dict[int, LinearResult] = {}
         last: LinearResult | None = None
         with progress_log(bool(self.verbose)) as callback:
             options = options.with_(callback=callback)
             for k in self._order():
                 if self.time_limit is not None:
-                    left = self.time_limit - (time.perf_counter() - started)
+                    left = self.time_limit - (options.clock() - started)
                     options = options.with_(time_limit=max(left, 0.0))
-                problem = self._problem(rows, data, losses[k], self.C)
+                problem = posing.problem(rows, losses[k], self.C)
                 last = results[k] = solve_linear(problem, self._solver, options, last)
         return [results[k] for k in range(len(losses))]
 
-    def _problem(self, rows: Rows, data: TrainingSet, loss: Loss, C: float) -> LinearProblem:
-        """The problem of one level at one C."""
+    def _posing(self, data: TrainingSet) -> Posing:
+        """How losses on these data become problems."""
         free = bool(self.fit_intercept) and self.intercept_scaling is None
         column = 0.0
         if self.fit_intercept and self.intercept_scaling is not None:
             column = float(self.intercept_scaling)
-        return LinearProblem(rows, data.y, _terms(loss, data, C), free, column)
+        return Posing.of(data, free, column, bool(self.scale_C))
 
     def _keep(self, results: Sequence[LinearResult]) -> None:
         """Set the fitted attributes."""
@@ -163,12 +174,14 @@ class LinearMachine(RegressorMixin, BaseEstimator):
             self.result_ = list(results)
             self.dual_gap_, self.n_iter_ = np.array(gaps), np.array(iterations)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, raw: bool = False) -> Array:
         """Predict at the rows of X.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
+        raw : bool
+            The function that was fitted and certified; here it is what predicts anyway.
 
         Returns
         -------
@@ -192,6 +205,7 @@ class LinearLevelMachine(SeparateLevels, LinearMachine):
         epsilon: float = 0.0,
         tol: float = 1e-4,
         C: float = 1.0,
+        scale_C: bool = True,
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
         dual: bool | str = "auto",
@@ -205,6 +219,7 @@ class LinearLevelMachine(SeparateLevels, LinearMachine):
         self.epsilon = epsilon
         self.tol = tol
         self.C = C
+        self.scale_C = scale_C
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.dual = dual
@@ -215,9 +230,37 @@ class LinearLevelMachine(SeparateLevels, LinearMachine):
         self.max_iter = max_iter
 
 
-def _terms(loss: Loss, data: TrainingSet, C: float) -> DualTerms:
-    """The terms of all samples; equal weights share one column of the table."""
-    weight = data.weight
-    if weight[0] == weight.min() == weight.max():
-        return shared_terms(loss.dual_terms(data.y[:1], costs(C, weight[:1])), len(data.y))
-    return loss.dual_terms(data.y, costs(C, weight))
+@dataclass(frozen=True)
+class Posing:
+    """Targets in units of their own, once for all levels and costs.
+
+    ``y`` is in the user's units and ``unit`` is what C counts in.
+    """
+
+    y: Array
+    weight: Array
+    own: Array
+    units: Units
+    unit: float
+    free: bool
+    column: float
+
+    @classmethod
+    def of(cls, data: TrainingSet, free: bool, column: float, scale_C: bool) -> Posing:
+        y, weight = data.y, data.weight
+        units = Units.of(y, weight, free)
+        own = units.targets(y)
+        unit = spread(y, weight) if scale_C else 1.0
+        return cls(y, weight, own, units, unit, free, column)
+
+    def problem(self, rows: Rows, loss: Loss, C: float) -> LinearProblem:
+        """The problem of one loss at one C."""
+        terms = self._terms(loss, C).widened(self.unit).in_units(self.units.scale)
+        return LinearProblem(rows, self.own, terms, self.free, self.column, units=self.units)
+
+    def _terms(self, loss: Loss, C: float) -> DualTerms:
+        """The terms of all samples; equal weights share one column of the table."""
+        weight = self.weight
+        if weight.min() == weight.max():
+            return shared_terms(loss.dual_terms(self.y[:1], costs(C, weight[:1])), len(self.y))
+        return loss.dual_terms(self.y, costs(C, weight))

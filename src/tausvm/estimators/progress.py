@@ -85,9 +85,11 @@ def warn_unless_solved(
         Status.MAX_ITER: (f"it reached max_iter={options.max_iter}", "Raise max_iter"),
         Status.TIME_LIMIT: (f"it reached time_limit={time_limit} s", "Raise time_limit"),
         Status.NUMERICAL_ERROR: (
-            "rounding let it get no further: the kernel matrix is too ill-conditioned for this tol",
+            "rounding let it get no further: the problem is too ill-conditioned for this tol",
             "Raise tol",
         ),
+        Status.STOPPED_BY_CALLBACK: ("its callback stopped it", "Let it go on"),
+        Status.VIOLATION_TOL: ("violation_tol was reached first", "Lower violation_tol"),
     }[worst.status]
     among = f" for {len(unsolved)} of {len(results)} levels" if len(results) > 1 else ""
     warnings.warn(

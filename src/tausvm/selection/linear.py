@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+import time
 import warnings
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -25,6 +27,7 @@ from ..losses import Loss
 from ..metrics import squared_correlation
 from ..solvers import SolverOptions, Status
 from ..solvers.linear import LinearResult, Rows, solve_linear
+from ..solvers.units import spread
 from .grid import check_axis
 from .results import cv_results, equal_to_best
 from .scoring import Score, make_scores
@@ -32,6 +35,8 @@ from .scoring import Score, make_scores
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
+#: the share of ``time_limit`` that the fits on folds may take; the rest is for the last fit
+SELECTION_SHARE = 0.8
 #: the default grid: C = 1/(2nλ) for λ from 1 down to this over n, in units of the data
 SMALLEST_LAMBDA = 1e-3
 
@@ -57,9 +62,13 @@ class LinearSVRCV(RegressorMixin, BaseEstimator):
         The relative duality gap of the fits on folds.
     n_jobs : int or None
         Folds at a time, in threads.
-    epsilon, tol, loss, fit_intercept, intercept_scaling, dual, solver, verbose, random_state, \
-max_iter
-        As in :class:`LinearSVR`.
+    time_limit : float or None
+        Seconds for everything: four fifths for the folds, in equal parts, and what is left for the
+        last fit. Values of C for which there was no time on every fold are not chosen; a
+        :class:`~sklearn.exceptions.ConvergenceWarning` tells how many these are.
+    epsilon, tol, scale_C, loss, fit_intercept, intercept_scaling, dual, solver, verbose, \
+random_state, max_iter
+        As in :class:`LinearSVR`; ``tol`` is that of the last fit, the machine that predicts.
 
     Attributes
     ----------
@@ -69,6 +78,9 @@ max_iter
     best_index_ : int
     best_estimator_ : LinearSVR
         With ``refit=True``.
+    dual_gap_ : float
+        The certificate of ``best_estimator_``: the relative duality gap of the machine that
+        predicts, on all data.
     cv_results_ : dict
         As scikit-learn's searches have it, and beside the scores the mean squared error and the
         squared correlation of every fold: ``split0_test_mse``, ``mean_test_mse``, … and
@@ -106,11 +118,13 @@ max_iter
         n_jobs: int | None = None,
         epsilon: float = 0.0,
         tol: float = 1e-4,
+        scale_C: bool = False,
         loss: str = "epsilon_insensitive",
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
         dual: bool | str = "auto",
         solver: str = "auto",
+        time_limit: float | None = None,
         verbose: bool | int = 0,
         random_state: Any = None,
         max_iter: int = 1000,
@@ -123,11 +137,13 @@ max_iter
         self.n_jobs = n_jobs
         self.epsilon = epsilon
         self.tol = tol
+        self.scale_C = scale_C
         self.loss = loss
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.dual = dual
         self.solver = solver
+        self.time_limit = time_limit
         self.verbose = verbose
         self.random_state = random_state
         self.max_iter = max_iter
@@ -159,33 +175,62 @@ max_iter
         -------
         self
         """
+        started = time.perf_counter()
         machine = self._machine(1.0)
         loss = machine._losses()[0]
         machine._check_parameters()
         asked = self._check_own_parameters()
         data = linear_training_set(self, X, y, sample_weight)
         score = make_scores(self.scoring, [loss], data.y)[0]
-        rows = Rows(data.X)
-        costs = asked if isinstance(asked, np.ndarray) else default_costs(rows, data, loss, asked)
+        costs = asked if isinstance(asked, np.ndarray) else self._default_costs(data, loss, asked)
         folds = self._folds(data, groups)
-        with one_blas_thread():
-            jobs = (
-                delayed(_fold)(machine, rows, data, loss, score, costs, self.selection_tol, *fold)
-                for fold in folds
-            )
-            done = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+            done = self._scored(machine, data, loss, score, costs, folds)
         self._warn(done)
         self.n_iter_ = len(folds) * len(costs)
-        tables = np.array([table for table, _ in done])  # fold, C, measure
+        tables = np.array([fold.table for fold in done])  # fold, C, measure
         self._choose(tables.transpose(2, 1, 0), costs)
-        self.__dict__.pop("best_estimator_", None)
+        for name in ("best_estimator_", "dual_gap_"):
+            self.__dict__.pop(name, None)
         if self.refit:
             best = self._machine(self.best_params_["C"])
+            if self.time_limit is not None:
+                # never nothing: the best constant takes no time
+                best.time_limit = max(self.time_limit - (time.perf_counter() - started), 1e-9)
             best.fit(data.X, data.y, sample_weight=data.weight)
+            best.time_limit = self.time_limit
             if hasattr(self, "feature_names_in_"):
                 best.feature_names_in_ = self.feature_names_in_
-            self.best_estimator_ = best
+            self.best_estimator_, self.dual_gap_ = best, best.dual_gap_
         return self
+
+    def _scored(
+        self,
+        machine: LinearSVR,
+        data: TrainingSet,
+        loss: Loss,
+        score: Score,
+        costs: Array,
+        folds: list[tuple[Index, Index]],
+    ) -> list[Fold]:
+        """The measures of every fold, each within its part of the time."""
+        options = machine._options().with_(tol=self.selection_tol)
+        halted = threading.Event()
+        options = options.with_(callback=lambda _: halted.is_set())
+        if self.time_limit is not None:
+            workers = min(effective_n_jobs(self.n_jobs), len(folds))
+            rounds = -(-len(folds) // workers)
+            options = options.with_(time_limit=SELECTION_SHARE * self.time_limit / rounds)
+        jobs = (delayed(_fold)(machine, data, loss, score, costs, options, *fold) for fold in folds)
+        try:
+            done: list[Fold] = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
+        except BaseException:  # Ctrl-C too: folds in other threads end at their next check
+            halted.set()
+            raise
+        return done
+
+    def _default_costs(self, data: TrainingSet, loss: Loss, number: int) -> Array:
+        return default_costs(Rows(data.X), data, loss, number, bool(self.scale_C))
 
     def _check_own_parameters(self) -> int | Array:
         check_positive("selection_tol", self.selection_tol)
@@ -227,14 +272,25 @@ max_iter
             raise ValueError("cv must give at least one split, got none")
         return folds
 
-    def _warn(self, done: list[tuple[Array, list[float]]]) -> None:
-        gaps = [gap for _, unsolved in done for gap in unsolved]
+    def _warn(self, done: list[Fold]) -> None:
+        gaps = [gap for fold in done for gap in fold.unsolved]
+        late = sum(np.isnan(fold.table[:, 0]).sum() for fold in done) if self.time_limit else 0
+        told = []
+        if late:
+            told.append(
+                f"{late} fits of the selection did not come to an end within "
+                f"time_limit={self.time_limit} s, and their C were not considered. Raise time_limit"
+            )
         if gaps:
-            warnings.warn(
-                f"{type(self).__name__}: {len(gaps)} fits of the selection did not reach a "
+            told.append(
+                f"{len(gaps)} fits of the selection did not reach a "
                 f"relative duality gap of selection_tol={self.selection_tol:g}; the largest is "
                 f"{max(gaps):.2e}. Their scores count as they are. Raise max_iter, scale the "
-                "data, try another solver, or leave out the largest C.",
+                "data (StandardScaler), try another solver, or leave out the largest C"
+            )
+        if told:
+            warnings.warn(
+                f"{type(self).__name__}: {'. '.join(told)}.",
                 ConvergenceWarning,
                 stacklevel=caller_level(),
             )
@@ -242,25 +298,30 @@ max_iter
     def _choose(self, tables: Array, costs: Array) -> None:
         """Set the fitted attributes from the measures, each (n_costs, n_folds)."""
         scores, errors, correlations = tables
+        means = scores.mean(axis=1)
+        if np.isnan(means).all():
+            raise ValueError(
+                f"no C could be scored on all folds, scoring={self.scoring!r}, "
+                f"time_limit={self.time_limit!r}"
+            )
         self.cv_results_ = cv_results(scores[None], None, costs)
         for name, table in (("mse", errors), ("squared_correlation", correlations)):
             for fold, column in enumerate(table.T):
                 self.cv_results_[f"split{fold}_test_{name}"] = column
             self.cv_results_[f"mean_test_{name}"] = table.mean(axis=1)
-        means = scores.mean(axis=1)
-        if np.isnan(means).all():
-            raise ValueError(f"no C could be scored on all folds, scoring={self.scoring!r}")
         self.best_index_ = int(np.flatnonzero(equal_to_best(means))[0])
         self.best_score_ = float(means[self.best_index_])
         self.best_params_ = {"C": float(costs[self.best_index_])}
         self.Cs_, self.n_splits_ = costs, scores.shape[1]
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, raw: bool = False) -> Array:
         """Predict at the rows of X with the chosen machine.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
+        raw : bool
+            The function that was fitted and certified; here it is what predicts anyway.
 
         Returns
         -------
@@ -269,49 +330,73 @@ max_iter
         check_is_fitted(self, "cv_results_")
         if not hasattr(self, "best_estimator_"):
             raise AttributeError("predict needs a fitted machine, got refit=False")
-        return self.best_estimator_.predict(X)
+        return self.best_estimator_.predict(X, raw=raw)
+
+
+class Fold(NamedTuple):
+    """Score, mean squared error and squared correlation of every C, and the gaps not closed.
+
+    NaN where the time ended before.
+    """
+
+    table: Array
+    unsolved: list[float]
 
 
 def _fold(
     machine: LinearSVR,
-    rows: Rows,
     data: TrainingSet,
     loss: Loss,
     score: Score,
     costs: Array,
-    tol: float,
+    options: SolverOptions,
     train: Index,
     validation: Index,
-) -> tuple[Array, list[float]]:
-    """Score, mean squared error and squared correlation of every C, and the gaps not closed."""
+) -> Fold:
+    """All C on one fold, each from the solution of the one before."""
+    started = options.clock()
     part = TrainingSet(None, data.y[train], data.weight[train], train, len(train))
-    inside, outside = rows.take(train), rows.take(validation)
+    posing = machine._posing(part)
+    # rows of their own: folds may run side by side
+    inside, outside = Rows(data.X, train), Rows(data.X, validation)
     y, weight = data.y[validation], data.weight[validation]
-    options: SolverOptions = machine._options().with_(tol=tol)
     last: LinearResult | None = None
-    table, unsolved = [], []
-    for C in costs:
-        problem = machine._problem(inside, part, loss, float(C))
+    table, unsolved = np.full((len(costs), 3), np.nan), []
+    limit = options.time_limit
+    for k, C in enumerate(costs):
+        if limit is not None:
+            left = limit - (options.clock() - started)
+            options = options.with_(time_limit=max(left, 0.0))
+        problem = posing.problem(inside, loss, float(C))
         last = solve_linear(problem, machine._solver, options, last)
+        if last.status in (Status.TIME_LIMIT, Status.STOPPED_BY_CALLBACK):
+            break
         if last.status is not Status.SOLVED:
             unsolved.append(last.dual_gap)
         prediction = outside.dot(last.coef) + last.intercept
         error = float(weight @ (y - prediction) ** 2 / weight.sum())
-        table.append(
-            (score(y, prediction, weight), error, squared_correlation(y, prediction, weight))
+        table[k] = (
+            score(y, prediction, weight),
+            error,
+            squared_correlation(y, prediction, weight),
         )
-    return np.array(table), unsolved
+    return Fold(table, unsolved)
 
 
-def default_costs(rows: Rows, data: TrainingSet, loss: Loss, number: int) -> Array:
+def default_costs(
+    rows: Rows, data: TrainingSet, loss: Loss, number: int, scale_C: bool = False
+) -> Array:
     """C = 1/(2nλ), λ from 1 to 0.001/n, for rows of length one and y of spread one."""
     weight = data.weight
     n = float(weight.sum())
     length = float(weight @ rows.squares()) / n
     scale = 1.0 / length if length > 0 else 1.0
     if np.isfinite(loss.dual_terms(np.ones(1), np.ones(1)).upper[0]):  # grows linearly
-        mean = float(weight @ data.y) / n
-        spread = float(np.sqrt(weight @ (data.y - mean) ** 2 / n))
-        scale *= 2.0 * spread if spread > 0 else 1.0
+        scale *= 2.0 if scale_C else 2.0 * spread(data.y, weight)
     low, high = scale / (2.0 * n), scale / (2.0 * SMALLEST_LAMBDA)
+    if not 0 < low < high < np.inf:
+        raise ValueError(
+            f"Cs must be given as values where X, y or sample_weight have such a size: {number} of "
+            f"them would be spread from {low:g} to {high:g}"
+        )
     return np.geomspace(low, high, number) if number > 1 else np.array([np.sqrt(low * high)])

@@ -34,7 +34,8 @@ def zero_interval(
     """
     order = np.argsort(knots, kind="stable")
     knots, jumps, bends = knots[order], jumps[order], bends[order]
-    reach = 1.0 + float(knots[-1] - knots[0])
+    # any distance before the first knot serves that can be told from it
+    reach = max(float(knots[-1] - knots[0]), 1e-6 * float(np.abs(knots).max())) or 1.0
     before = float(knots[0]) - reach
     anchor = function(before)
     first_slope = min((function(before + 0.5 * reach) - anchor) / (0.5 * reach), 0.0)

@@ -19,12 +19,16 @@ WORKING_SETS = ("nearest", "halves", "single")
 
 
 class Status(enum.Enum):
-    """How a solve ended."""
+    """How a solve ended.
+
+    ``VIOLATION_TOL``: the rule of that name held, as was asked for; the gap is above ``tol``.
+    """
 
     SOLVED = "solved"
     MAX_ITER = "max_iter"
     TIME_LIMIT = "time_limit"
     STOPPED_BY_CALLBACK = "stopped_by_callback"
+    VIOLATION_TOL = "violation_tol"
     NUMERICAL_ERROR = "numerical_error"
 
     def __reduce__(self) -> tuple[type[Status], tuple[str]]:
@@ -93,7 +97,8 @@ class SolverOptions:
         Of the random order in ``dual_cd``.
     violation_tol : float or None
         For ``dual_cd``: stop as well when the sum of the violations has fallen to this share
-        of that in the first pass.
+        of that in the first pass, the paper's rule (25). It says nothing of the gap: unless that
+        is within ``tol`` too, the status is ``VIOLATION_TOL``.
     clock : callable
         Seconds, as ``time_limit`` counts them; tests inject one.
     """

@@ -63,7 +63,9 @@ class Units:
 
     def targets(self, y: Array) -> Array:
         """z of y."""
-        return (y - self.shift) / self.scale
+        z = y - self.shift
+        z /= self.scale
+        return z
 
     def coefficients(self, gamma: Array) -> Array:
         """β, or f's values, of their counterparts for z."""
@@ -92,8 +94,11 @@ class Units:
 
 def weighted_median(y: Array, weight: Array) -> float:
     """The smallest entry with at least half of the weight at or below it."""
+    if weight.min() == weight.max():  # no need to sort
+        middle = (len(y) - 1) // 2
+        return float(np.partition(y, middle)[middle])
     order = np.argsort(y, kind="stable")
-    total = np.cumsum(weight[order])
+    total = np.cumsum(weight[order] / weight.max())
     return float(y[order[np.searchsorted(total, 0.5 * total[-1])]])
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..result import SolverOptions
+from ..result import SolverOptions, Status
 from .auto import solve_auto
 from .dual_cd import solve_dual_cd
 from .monitor import LinearResult, Point
@@ -46,14 +46,27 @@ def solve_linear(
     """
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")
-    first = None if start is None else warm_start(problem, start)
-    return _SOLVERS[solver](problem, options or SolverOptions(), first)
+    options = options or SolverOptions()
+    method = _SOLVERS[solver]
+    if start is None:
+        return method(problem, options, None)
+    started = options.clock()
+    warm = method(problem, options, warm_start(problem, start))
+    if warm.status is not Status.NUMERICAL_ERROR:
+        return warm
+    # a start may be worse than none
+    if options.time_limit is not None:
+        left = options.time_limit - (options.clock() - started)
+        options = options.with_(time_limit=max(left, 0.0))
+    cold = method(problem, options, None)
+    return cold if cold.dual_gap < warm.dual_gap else warm
 
 
 def warm_start(problem: LinearProblem, old: LinearResult) -> Point:
-    """A feasible β near the old one, with the old weights where they are still the better."""
-    beta = problem.feasible(old.beta)
-    return Point(beta, old.coef, old.intercept)
+    """A feasible β near the old one, with the old weights."""
+    units = problem.units
+    beta = problem.feasible(units.into(old.beta))
+    return Point(beta, units.into(old.coef), units.offset_into(old.intercept))
 
 
 __all__ = [

@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..result import SolverOptions, Status
-from .dual_cd import descend
+from .dual_cd import descend, solve_dual_cd
 from .monitor import LinearResult, Monitor, Point
 from .newton import DIRECT
 from .primal import solve_newton
 from .problem import LinearProblem
-from .proximal import maximise
-from .smooth import minimise
 
 Array = NDArray[np.float64]
 
@@ -43,41 +41,56 @@ def solve_auto(
     monitor = PaceMonitor(problem, options, "dual_cd")
     found = descend(problem, options, monitor, None if start is None else start.beta)
     if not monitor.slow:
-        return monitor.result(*found)
+        return monitor.result(*found.products)
     monitor.slow, monitor.judging, monitor.solver = False, False, "dual_cd, newton"
-    point, pulled = found[0], found[2]
-    beta, dual = point.beta, problem.dual_value(point.beta, pulled)
-    del found, pulled  # vectors that Newton's method has no use for
-    if problem.bounded:
-        last = maximise(problem, monitor, point)
-    else:
-        last = minimise(problem, monitor, point, hard=True)
-    result = monitor.result(last)
-    if result.dual_gap > options.tol and dual > result.dual_objective:
+    point, dual = found.point, found.dual
+    beta = point.beta
+    del found  # vectors that Newton's method has no use for
+
+    result = solve_newton(problem, options, point, monitor)
+    if result.dual_gap > options.tol and problem.units.objective(dual) > result.dual_objective:
         # one that was stopped had a better β before
-        return monitor.result(Point(beta, last.coef, last.intercept))
+        units = problem.units
+        coef, intercept = units.into(result.coef), units.offset_into(result.intercept)
+        return monitor.result(Point(beta, coef, intercept))
     return result
 
 
 def _solve_newton(
     problem: LinearProblem, options: SolverOptions, start: Point | None
 ) -> LinearResult:
+    """To rounding where data are small; where rounding stops it, ``dual_cd`` goes on."""
     small = problem.rows.entries <= FEW_ENTRIES
     asked = options.with_(tol=min(options.tol, TO_ROUNDING)) if small else options
-    result = solve_newton(problem, asked, start)
+    monitor = Monitor(problem, asked, "newton", needed=options.tol)
+    result = solve_newton(problem, asked, start, monitor)
     if result.dual_gap <= options.tol:
         result.status = Status.SOLVED
-    return result
+    if result.status is not Status.NUMERICAL_ERROR:
+        return result
+    last = Point(problem.units.into(result.beta), np.empty(0), 0.0)
+    rescued = solve_dual_cd(problem, monitor.left(tol=options.tol), last)
+    if not rescued.dual_gap < result.dual_gap:
+        return result
+    rescued.solver, rescued.trace = "newton, dual_cd", result.trace + rescued.trace
+    rescued.n_iter, rescued.seconds = rescued.n_iter + result.n_iter, monitor.seconds
+    return rescued
 
 
 class PaceMonitor(Monitor):
     """Stops coordinate descent where its pace is too slow for the way that is left."""
 
-    slow = False
-    judging = True
+    def __init__(self, problem: LinearProblem, options: SolverOptions, solver: str) -> None:
+        super().__init__(problem, options, solver)
+        self.slow = False
+        self.judging = True
+        #: passes and the relative gap after them
+        self.seen: list[tuple[int, float]] = []
 
     def check(self, primal: float, dual: float) -> bool:
-        if super().check(primal, dual):
+        stop = super().check(primal, dual)
+        self.seen.append((self.n_iter, self.gap))
+        if stop:
             return True
         first, most = self._patience()
         self.slow = self.judging and self.n_iter >= first and self._passes_left() > most
@@ -94,9 +107,9 @@ class PaceMonitor(Monitor):
 
     def _passes_left(self) -> float:
         """By the fall of the smallest gap since half as many passes were done."""
-        past = [entry for entry in self.trace if entry.n_iter <= 0.6 * self.n_iter]
-        before, now = (min(entry.gap for entry in part) for part in (past, self.trace))
+        past = [entry for entry in self.seen if entry[0] <= 0.6 * self.n_iter]
+        before, now = (min(gap for _, gap in part) for part in (past, self.seen))
         if not 0 < now < before:
             return math.inf
-        fall = math.log(before / now) / (self.n_iter - past[-1].n_iter)
+        fall = math.log(before / now) / (self.n_iter - past[-1][0])
         return math.log(now / self.options.tol) / fall

@@ -20,9 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._core.linear import balance
 from ..._core.sweeps import dense_sweep, leave_out, schedule, shuffle, sparse_sweep
-from ..onedim import project_onto_sum
 from ..result import SolverOptions, Status
 from .halves import UNCUT, Halves, worth_halving
 from .monitor import LinearResult, Monitor, Point
@@ -67,19 +65,20 @@ def solve_dual_cd(
         A feasible β to start from.
     """
     monitor = Monitor(problem, options, "dual_cd")
-    return monitor.result(
-        *descend(problem, options, monitor, None if start is None else start.beta)
-    )
+    found = descend(problem, options, monitor, None if start is None else start.beta)
+    return monitor.result(*found.products)
 
 
 def descend(
     problem: LinearProblem, options: SolverOptions, monitor: Monitor, start: Array | None
-) -> tuple[Point, Array, Array]:
-    """Algorithm 4 until the monitor says stop; the last point checked, Xw and p + Σ βᵢxᵢ."""
+) -> Found:
+    """Algorithm 4 until the monitor says stop; the last point that was looked at."""
+    if monitor.out_of_time():  # not even the products that a start takes
+        start = None
     sweeps = Sweeps(problem, options, start)
     found = sweeps.look()
     if monitor.check(*found.objectives):
-        return found.all
+        return found
     done, unchecked, caution, scale, before = 0.0, 0.0, CAUTION, 0.0, np.inf
     while True:
         work = sweeps.count / problem.n
@@ -97,24 +96,29 @@ def descend(
             and met.total <= options.violation_tol * sweeps.first_total
         )
         due = unchecked >= max(CHECK_EVERY, CHECK_SHARE * done)
-        if not (solved or ruled or due or monitor.limited()):
+        limited = monitor.limited()
+        if not (solved or ruled or due or limited):
             continue
         whole = sweeps.whole
         del found  # it has the size of what comes in its place
+        if limited and not monitor.certifiable():
+            sweeps = Sweeps(problem, options, None)  # β = 0 takes no products
         found = sweeps.look()
         stop = monitor.check(*found.objectives)
         unchecked = 0.0
         if stop:
-            return found.all
+            return found
         if ruled and whole:
-            monitor.status = Status.SOLVED
-            return found.all
+            monitor.status = Status.VIOLATION_TOL
+            return found
         if solved or ruled:
             # what the pass seemed to leave was this much less than the gap
             share = left / (monitor.gap * scale) if scale > 0 else 0.0
             caution = min(caution, share) if share > 0 else caution
             if ruled or share < HELD:
                 sweeps.restore()
+                if whole:  # nobody was left out: the sums may have been rounded
+                    sweeps.refresh()
 
 
 class Met:
@@ -138,22 +142,24 @@ class Sweeps:
         self.column = problem.column
         if problem.offset:
             self.curvature = problem.rows.squares()
-            self.column = float(np.sqrt(max(self.curvature.mean(), 1e-300)))
+            self.column = float(np.sqrt(self.curvature.mean())) or 1.0
             self.curvature += self.column**2
         else:  # the first pass computes them
             self.curvature = np.full(problem.n, -1.0)
         total = float(self.beta.sum()) + problem.held
         self.offset = np.array([self.column**2 * total, total])
         if problem.offset:
-            fitted = np.zeros(problem.n) if start is None else problem.rows.dot(self.coef)
-            self.offset[0] = problem.best_intercept(fitted)
+            self.offset[0] = (
+                problem.best_constant
+                if start is None and problem.pull is None
+                else problem.best_intercept(problem.values(self.coef))
+            )
         self.state = np.array([2 * options.seed + 0x9E3779B97F4A7C15], dtype=np.uint64)
         self.active = np.empty(problem.n, dtype=np.int32)
-        self.order = np.empty(problem.n, dtype=np.int32)
         rows = problem.rows
         neighbours = BLOCK_ENTRIES * len(rows) // max(rows.entries, 1)
         self.block = max(1, neighbours) if rows.entries > CACHED else 1
-        self.blocks = np.empty(problem.n // self.block + 1, dtype=np.int32)
+        self.blocks = self._block_room(problem.n)
         self.settled = np.empty(problem.n, dtype=np.uint8)
         self.halves = Halves(rows) if worth_halving(rows) else None
         self.count = -1
@@ -172,6 +178,13 @@ class Sweeps:
     def whole(self) -> bool:
         """Whether T is everybody."""
         return self.count == self.problem.n
+
+    def refresh(self) -> None:
+        """w and Σβ from the data, without what the steps rounded."""
+        self.coef = self.problem.weights(self.beta)
+        self.offset[1] = float(self.beta.sum()) + self.problem.held
+        if not self.problem.offset:
+            self.offset[0] = self.problem.constant(self.beta)
 
     def restore(self) -> None:
         """T ← everybody, M ← ∞."""
@@ -196,30 +209,36 @@ class Sweeps:
         self.due = np.zeros(n, dtype=np.float32)
         # every row once and some again; what does not fit stays due
         most = n + n // 8 + 1
-        self.visits, self.order = np.empty((2, most), dtype=np.int32)
-        self.blocks = np.empty(most // self.block + 1, dtype=np.int32)
+        self.visits = np.empty(most, dtype=np.int32)
+        self.blocks = self._block_room(most)
 
-    def _drawn(self) -> int:
-        """Put the visits of a pass into ``order``; how many they are."""
+    def _block_room(self, visits: int) -> NDArray[np.int32]:
+        """Room for the order of the blocks; rows on their own need none."""
+        return np.empty(visits // self.block + 1 if self.block > 1 else 0, dtype=np.int32)
+
+    def _drawn(self) -> NDArray[np.int32]:
+        """The visits of a pass in their order."""
         visits, count = self.active, self.count
         if self.adapting:
             scale = self.problem.n / float(self.preference.sum(dtype=np.float64))
             visits = self.visits
             count = schedule(self.preference, scale, self.due, visits)
-        shuffle(visits, count, self.block, self.blocks, self.order, self.state)
-        return count
+        order = np.empty(count, dtype=np.int32)
+        shuffle(visits, count, self.block, self.blocks, order, self.state)
+        return order
 
     def run(self, monitor: Monitor) -> Met:
         """Step 6 once: a pass over T in random order."""
         problem = self.problem
         if not self.adapting and monitor.n_iter >= self.equal_passes:
             self._adapt()
-        count = self._drawn()
+        order = self._drawn()
+        count = len(order)
         met = np.zeros(5)
         step = problem.rows.batch()
         done = 0
-        while done < count:
-            self.usual, done = self._sweep(done, min(done + step, count), met)
+        while done < count and not (done and monitor.out_of_time()):
+            self.usual, done = self._sweep(order, done, min(done + step, count), met)
         self.gained += met[3]
         if problem.offset:  # the multiplier's step
             self.offset[0] += self.column**2 * self.offset[1]
@@ -234,7 +253,9 @@ class Sweeps:
         self.threshold = met[1] if self.shrinking and met[1] > 0 else np.inf
         return Met(*met[:3])
 
-    def _sweep(self, begin: int, end: int, met: Array) -> tuple[float, int]:
+    def _sweep(
+        self, order: NDArray[np.int32], begin: int, end: int, met: Array
+    ) -> tuple[float, int]:
         """Visits of a pass; what a step usually gains by then, and where they end."""
         problem = self.problem
         arguments = (
@@ -246,7 +267,7 @@ class Sweeps:
             self.beta,
             self.coef,
             self.offset,
-            self.order,
+            order,
             begin,
             end,
             self.threshold,
@@ -292,22 +313,25 @@ class Sweeps:
         return self.gained
 
     def look(self) -> Found:
-        """A feasible point near the running one, or itself; or the mean's w where it is better."""
+        """A feasible point near the running one, or itself; or the mean's w where it is better.
+
+        All of it is from the data: w is Σ βᵢxᵢ computed afresh, and from there the steps go on.
+        """
         problem = self.problem
-        beta, coef, intercept = self.beta, self.coef, 0.0
+        beta = problem.balanced(self.beta) if problem.offset else self.beta
+        pulled = problem.weights(beta)
+        if not problem.offset:
+            self.coef = pulled
+            self.offset[:] = problem.constant(beta), float(beta.sum()) + problem.held
+        coef, intercept = pulled, problem.constant(beta)
+        fitted = problem.values(coef)
         if problem.offset:
-            beta = balanced(problem, self.beta)
-            coef = problem.rows.sum(beta - self.beta)
-            coef += self.coef
-        else:
-            intercept = problem.constant(beta)
-        pulled, dual = coef, problem.dual_value(beta, coef)
+            intercept = problem.best_intercept(fitted) if coef.any() else problem.best_constant
+        primal, dual = (
+            problem.primal_value(coef, intercept, fitted),
+            problem.dual_value(beta, pulled),
+        )
         self.gained = dual
-        moved = problem.pull is not None or beta.any()
-        fitted = problem.rows.dot(coef) if moved else np.zeros(problem.n)
-        if problem.offset:
-            intercept = problem.best_intercept(fitted)
-        primal = problem.primal_value(coef, intercept, fitted)
         if self.mean is not None:
             mean = problem.weights(self.mean)
             other = problem.rows.dot(mean)
@@ -320,7 +344,7 @@ class Sweeps:
 
 @dataclass
 class Found:
-    """A point with its Xw, its p + Σ βᵢxᵢ and both objectives."""
+    """A point with its Xw, its p + Σ βᵢxᵢ and both objectives, from the data."""
 
     point: Point
     fitted: Array
@@ -333,7 +357,7 @@ class Found:
         return self.primal, self.dual
 
     @property
-    def all(self) -> tuple[Point, Array, Array]:
+    def products(self) -> tuple[Point, Array, Array]:
         return self.point, self.fitted, self.pulled
 
 
@@ -345,17 +369,3 @@ def adaptive(options: SolverOptions) -> bool:
 def _spares(problem: LinearProblem) -> bool:
     """Whether a vector of n and one of d are little beside X."""
     return 2 * (problem.n + problem.d) <= SPARE * problem.rows.entries
-
-
-def balanced(problem: LinearProblem, beta: Array) -> Array:
-    """β with Σβ = −h, moved where the dual is smooth: its loss is then of second order."""
-    excess = float(beta.sum()) + problem.held
-    if excess == 0:
-        return beta.copy()
-    terms, moved = problem.terms, np.empty(problem.n)
-    share, widest = balance(terms.numbers, beta, excess, moved)
-    if share < 0.5:
-        # what the division rounded
-        moved[widest] -= float(moved.sum()) + problem.held
-        return moved
-    return project_onto_sum(beta, terms.lower, terms.upper, -problem.held)

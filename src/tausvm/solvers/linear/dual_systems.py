@@ -8,6 +8,7 @@ computed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,28 +33,30 @@ class InnerProducts:
         self.known = np.empty(0, dtype=np.int64)
         self.matrix = np.empty((0, 0))
 
-    def of(self, active: Index) -> Array:
-        """The matrix of inner products of these rows, a copy."""
+    def of(self, active: Index, pause: Callable[[], None]) -> Array:
+        """The matrix of inner products of these rows, a copy; ``pause`` may end the work."""
         fresh = active[self.place[active] < 0]
         if len(self.known) + len(fresh) > MOST_ROWS:
             self.place[self.known] = -1
             self.known, fresh = np.empty(0, dtype=np.int64), active
             self.matrix = np.empty((0, 0))
         if len(fresh) > 0:
-            self._learn(fresh)
+            self._learn(fresh, pause)
         at = self.place[active]
         return self.matrix[np.ix_(at, at)]
 
-    def _learn(self, fresh: Index) -> None:
+    def _learn(self, fresh: Index, pause: Callable[[], None]) -> None:
         old, total = len(self.known), len(self.known) + len(fresh)
-        self.known = np.concatenate([self.known, fresh])
-        self.place[fresh] = np.arange(old, total)
+        known = np.concatenate([self.known, fresh])
         matrix = np.empty((total, total))
         matrix[:old, :old] = self.matrix
-        right = self.X[self.known].T
+        right = self.X[known].T
         for start in range(0, len(fresh), BLOCK):  # short calls, so that Ctrl-C is soon seen
+            pause()
             some = slice(old + start, min(old + start + BLOCK, total))
-            product = self.X[self.known[some]] @ right
+            product = self.X[known[some]] @ right
             matrix[some] = product.toarray() if sp.issparse(product) else product
         matrix[:old, old:] = matrix[old:, :old].T
-        self.matrix = matrix
+        # what was interrupted is not known
+        self.known, self.matrix = known, matrix
+        self.place[fresh] = np.arange(old, total)

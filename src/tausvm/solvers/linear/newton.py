@@ -39,6 +39,10 @@ DIRECT = 600
 #: the gradient that is left of a linear system solved by conjugate gradients
 REDUCTION = 0.1
 MOST_PRODUCTS = 500
+#: and where inner products can take their place: one for so many active rows, of CSR data and of
+#: dense data, whose inner products cost less
+ROWS_A_PRODUCT = 8
+DENSE_ROWS_A_PRODUCT = 32
 #: active rows whose inner products are taken without a try of conjugate gradients
 FEW_ROWS = 300
 
@@ -46,8 +50,7 @@ FEW_ROWS = 300
 class Newton:
     """Newton steps on F, with g made g + σ/2 (β − centre)² where σ > 0.
 
-    ``residual`` is y − Xw − b, ``beta`` the responses to it, ``pulled`` is p + Σ βᵢxᵢ. ``hard``
-    says that conjugate gradients are known to be slow.
+    ``residual`` is y − Xw − b, ``beta`` the responses to it, ``pulled`` is p + Σ βᵢxᵢ.
     """
 
     def __init__(
@@ -56,8 +59,7 @@ class Newton:
         coef: Array,
         intercept: float,
         fitted: Array,
-        hard: bool = False,
-    ):
+    ) -> None:
         self.problem = problem
         self.coef = coef.copy()
         self.intercept = intercept
@@ -68,7 +70,7 @@ class Newton:
         self.slope = np.empty(problem.n)
         self.n_products = 0
         direct = problem.d <= DIRECT
-        self.systems: _Direct | _Iterative = _Direct(problem) if direct else _Iterative(hard)
+        self.systems: _Direct | _Iterative = _Direct(problem) if direct else _Iterative()
 
     def smooth(self, sigma: float, centre: Array) -> None:
         """Take these σ and centre."""
@@ -91,15 +93,16 @@ class Newton:
         gap = 0.5 * float(self.gradient @ self.gradient)
         if problem.column > 0:
             total = float(self.beta.sum()) + problem.held
-            self.offset_gradient = self.intercept / problem.column**2 - total
-            gap += 0.5 * (problem.column * self.offset_gradient) ** 2
+            self.offset_gradient = self.bend * self.intercept - total
+            off = problem.column * self.offset_gradient
+            gap += 0.5 * off * off
         self.gap = gap
 
     @property
     def bend(self) -> float:
         """The second derivative of the penalty on b."""
         column = self.problem.column
-        return 1.0 / column**2 if column > 0 else 0.0
+        return 1.0 / (column * column) if column > 0 else 0.0
 
     def step(self, wanted: float, stop: Callable[[], bool]) -> bool:
         """One Newton step towards a gap of ``wanted``; False where no descent is left."""
@@ -126,7 +129,7 @@ class Newton:
         linear = float(self.coef @ step) + self.bend * self.intercept * rise - problem.held * rise
         if problem.pull is not None:
             linear -= float(problem.pull @ step)
-        quadratic = float(step @ step) + self.bend * rise**2
+        quadratic = float(step @ step) + self.bend * rise * rise
 
         def slope(t: float) -> tuple[float, float]:
             pull, bend = core.line_slope(numbers, self.residual, self.sigma, self.centre, change, t)
@@ -213,11 +216,11 @@ def _solve_positive(matrix: Array, right: Array) -> Array:
 
 class _Iterative:
     """Many features: inner products of the active rows where these are few, else conjugate
-    gradients on (I + XᵀDX), the offset as one more unknown."""
+    gradients on (I + XᵀDX), the offset eliminated."""
 
-    def __init__(self, hard: bool) -> None:
+    def __init__(self) -> None:
         #: whether conjugate gradients take more products than inner products are worth
-        self.struggles = hard
+        self.struggles = False
 
     def _by_inner_products(
         self, newton: Newton, active: Index, rows: Rows, weight: Array, border: bool
@@ -247,36 +250,39 @@ class _Iterative:
         few = len(active) <= MOST_ROWS
         if few and (self.struggles or newton.sigma > 0 or len(active) <= FEW_ROWS):
             return self._by_inner_products(newton, active, rows, weight, border)
-        d = problem.d
-        diagonal = np.ones(d + 1)
-        diagonal[:d] += rows.column_squares(weight)
-        diagonal[d] = max(newton.bend + float(weight.sum()), 1e-300)
+        # b is eliminated: it follows every move of w to its best, as it does between the steps
+        curvature = newton.bend + float(weight.sum())
+        border = border and curvature > 0
+        diagonal = 1.0 + rows.column_squares(weight)
+        residual = -newton.gradient
+        if border:
+            tilt = rows.sum(weight, roomy=True)
+            diagonal = np.maximum(diagonal - tilt * (tilt / curvature), 1.0)
+            residual += tilt * (newton.offset_gradient / curvature)
 
         def product(v: Array) -> Array:
             newton.n_products += 1
-            inner = rows.dot(v[:d])
+            inner = rows.dot(v)
             if border:
-                inner += v[d]
+                inner -= float(weight @ inner) / curvature
             inner *= weight
-            out = np.empty(d + 1)
-            out[:d] = rows.sum(inner, roomy=True)
-            out[:d] += v[:d]
-            out[d] = newton.bend * v[d] + float(inner.sum()) if border else v[d]
+            out = rows.sum(inner, roomy=True)
+            out += v
             return out
 
-        residual = -np.append(newton.gradient, newton.offset_gradient)
-        x = np.zeros(d + 1)
+        x = np.zeros(problem.d)
         z = residual / diagonal
         p = z.copy()
         energy = float(residual @ z)
         target = max(REDUCTION**2 * float(residual @ residual), 0.5 * wanted)
-        most = min(MOST_PRODUCTS, len(active) // 8) if few else MOST_PRODUCTS
+        worth = len(active) // (ROWS_A_PRODUCT if rows.sparse else DENSE_ROWS_A_PRODUCT)
+        most = min(MOST_PRODUCTS, worth) if few else MOST_PRODUCTS
         for _ in range(most):
             image = product(p)
-            curvature = float(p @ image)
-            if not curvature > 0:
+            bend = float(p @ image)
+            if not bend > 0:
                 break
-            length = energy / curvature
+            length = energy / bend
             x += np.multiply(p, length, out=z)
             residual -= np.multiply(image, length, out=image)
             if float(residual @ residual) <= target or stop():
@@ -288,4 +294,6 @@ class _Iterative:
             energy = fresh
         else:
             self.struggles = True
-        return x[:d], float(x[d]) if border else 0.0
+        if not border:
+            return x, 0.0
+        return x, -(newton.offset_gradient + float(tilt @ x)) / curvature

@@ -24,8 +24,8 @@ def smooth_offset(
         return total + held, bend
 
     b, (value, bend) = 0.0, excess(0.0)
-    span = float(residual.max()), float(residual.min())
-    small = 1e-15 * (abs(held) + abs(value) + bend * max(abs(span[0]), abs(span[1])))
+    largest = max(float(residual.max()), -float(residual.min()))
+    small = 1e-15 * (abs(held) + abs(value) + bend * largest)
     low, high, reach = -np.inf, np.inf, 0.0
     for _ in range(200):
         if abs(value) <= small:
@@ -39,7 +39,7 @@ def smooth_offset(
             if np.isfinite(low) and np.isfinite(high):
                 step = 0.5 * (low + high)
             else:  # flat here: look further and further away
-                reach = max(2.0 * reach, 1e-3 * (1.0 + span[0] - span[1]))
+                reach = max(2.0 * reach, 1e-3 * _extent(numbers, largest, sigma, centre))
                 step = b + (reach if value > 0 else -reach)
         if step in (low, high, b):
             break
@@ -48,14 +48,23 @@ def smooth_offset(
     return b
 
 
+def _extent(numbers: Array, largest: float, sigma: float, centre: Array) -> float:
+    """How far from 0 responses may cease to change, when no residual is larger than this."""
+    bound = float(np.max(np.abs(numbers[:2]), initial=0.0, where=np.isfinite(numbers[:2])))
+    ridge = float(numbers[3:].max()) + sigma
+    return largest + float(numbers[2].max()) + ridge * bound + sigma * float(np.abs(centre).max())
+
+
 def offset_interval(numbers: Array, residual: Array, held: float) -> tuple[float, float]:
     """Where Σ β(r − b) + h passes 0 as b rises: its last point above and first point below."""
 
     def excess(b: float) -> float:
         return float(core.offset_slope(numbers, residual, 0.0, NOTHING, b)[0]) + held
 
-    reach = float(numbers[2].max()) + 1e-3
-    low, high = float(residual.min()) - reach, float(residual.max()) + reach
+    low, high = float(residual.min()), float(residual.max())
+    # where all residuals are 0 and there is no tube, any unit will do
+    reach = float(numbers[2].max()) + (high - low or abs(low)) or 1.0
+    low, high = low - reach, high + reach
     while excess(low) < 0 and np.isfinite(low):
         low -= 2.0 * (abs(low) + reach)
     while excess(high) > 0 and np.isfinite(high):

@@ -13,7 +13,7 @@ penalised like the other weights.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +24,7 @@ from ...losses.terms import KINK, LOWER, RIDGE_MINUS, RIDGE_PLUS, UPPER, DualTer
 from ..onedim import best_offset, middle, project_onto_sum
 from ..problem import ROUNDING
 from ..result import relative_gap
+from ..units import Units
 from .offset import offset_interval, smooth_offset
 from .rows import Rows
 
@@ -37,7 +38,10 @@ SORTED = 20_000
 
 @dataclass(frozen=True)
 class Certificate:
-    """Both objectives at a point, and how far it is from optimal."""
+    """Both objectives at a point, from the data, and how far it is from optimal.
+
+    ``fitted`` is Xw.
+    """
 
     primal: float
     dual: float
@@ -67,6 +71,8 @@ class LinearProblem:
         p.
     held : float
         h.
+    units : Units
+        What y and the terms were divided by and moved; results are taken back.
     """
 
     rows: Rows
@@ -76,6 +82,7 @@ class LinearProblem:
     column: float = 0.0
     pull: Array | None = None
     held: float = 0.0
+    units: Units = field(default_factory=Units)
 
     @property
     def n(self) -> int:
@@ -115,9 +122,13 @@ class LinearProblem:
         return LinearProblem(self.rows.take(index), self.y[index], scaled, self.offset, self.column)
 
     def weights(self, beta: Array) -> Array:
-        """w = p + Σ βᵢxᵢ."""
-        w = self.rows.sum(beta)
+        """w = p + Σ βᵢxᵢ; nothing is read of X where β is 0."""
+        w = self.rows.sum(beta) if beta.any() else np.zeros(self.d)
         return w if self.pull is None else w + self.pull
+
+    def values(self, coef: Array) -> Array:
+        """Xw; nothing is read of X where w is 0."""
+        return self.rows.dot(coef) if coef.any() else np.zeros(self.n)
 
     def constant(self, beta: Array) -> float:
         """The b of the constant column at β: s² (h + Σβ)."""
@@ -130,7 +141,8 @@ class LinearProblem:
             value -= float(self.pull @ coef)
         value -= self.held * intercept
         if self.column > 0:
-            value += 0.5 * (intercept / self.column) ** 2
+            weight = intercept / self.column
+            value += 0.5 * weight * weight
         return value
 
     def primal_value(self, coef: Array, intercept: float, fitted: Array) -> float:
@@ -142,7 +154,8 @@ class LinearProblem:
         """The dual with coef = p + Σ βᵢxᵢ."""
         value = float(beta @ self.y) - 0.5 * float(coef @ coef)
         if self.column > 0:
-            value -= 0.5 * self.column**2 * (self.held + float(beta.sum())) ** 2
+            weight = self.column * (self.held + float(beta.sum()))
+            value -= 0.5 * weight * weight
         return self._rounded(value - core.values(self.terms.numbers, beta))
 
     def _rounded(self, objective: float) -> float:
@@ -150,18 +163,38 @@ class LinearProblem:
 
     @cached_property
     def _negligible(self) -> float:
-        """The rounding of the primal at w = 0, where that is all there is to an objective."""
+        """The rounding of the best constant's primal: at an optimum of 0 it would be all."""
         if self.pull is not None:
             return 0.0
-        return ROUNDING * core.conjugates(self.terms.numbers, self.y, np.zeros(self.n), 0.0)
+        nothing = np.zeros(self.n)
+        constants = [self.best_constant]
+        if self.column > 0:  # it is penalised: between 0 and the best free one
+            constants.append(self._best_free(nothing))
+        losses = (
+            self.regulariser(np.zeros(0), b)
+            + core.conjugates(self.terms.numbers, self.y, nothing, b)
+            for b in constants
+        )
+        return ROUNDING * float(min(losses))
+
+    @cached_property
+    def best_constant(self) -> float:
+        """The best b at w = 0."""
+        return self.best_intercept(np.zeros(self.n))
 
     def best_intercept(self, fitted: Array) -> float:
-        """The free b that minimises the primal at this w: the middle where an interval does."""
+        """The free b that minimises the primal at this w: the middle where an interval does.
+
+        It is one that predictions can have, rounded as it is in the user's units.
+        """
         if not self.offset:
             return 0.0
-        if self.n <= SORTED and self.held == 0.0:
-            return best_offset(self.terms, self.y - fitted)
+        return float(self.units.settled(self._best_free(fitted)))
+
+    def _best_free(self, fitted: Array) -> float:
         residual = self.y - fitted
+        if self.n <= SORTED and self.held == 0.0:
+            return best_offset(self.terms, residual)
         if not self.bounded:
             return smooth_offset(self.terms.numbers, residual, self.held)
         return middle(*offset_interval(self.terms.numbers, residual, self.held))
@@ -173,6 +206,19 @@ class LinearProblem:
             return np.clip(beta, lower, upper)
         return project_onto_sum(beta, lower, upper, -self.held)
 
+    def balanced(self, beta: Array) -> Array:
+        """β with Σβ = −h, moved where the dual is smooth: its loss is then of second order."""
+        excess = float(beta.sum()) + self.held
+        if excess == 0:
+            return beta.copy()
+        terms, moved = self.terms, np.empty(self.n)
+        share, widest = core.balance(terms.numbers, beta, excess, moved)
+        if share < 0.5:
+            # what the division rounded
+            moved[widest] -= float(moved.sum()) + self.held
+            return moved
+        return project_onto_sum(beta, terms.lower, terms.upper, -self.held)
+
     def certificate(
         self,
         beta: Array,
@@ -183,10 +229,11 @@ class LinearProblem:
     ) -> Certificate:
         """Both objectives from the data: the primal at (w, b), the dual at β.
 
-        Xw and p + Σ βᵢxᵢ are computed where they are not given.
+        ``fitted`` and ``pulled`` are Xw and p + Σ βᵢxᵢ where the caller has just multiplied these
+        very w and β with the data. They are computed where they are not given.
         """
         if fitted is None:
-            fitted = self.rows.dot(coef)
+            fitted = self.values(coef)
         if pulled is None:
             pulled = self.weights(beta)
         up, down = core.one_sided(self.terms.numbers, beta, self.y, fitted, intercept)

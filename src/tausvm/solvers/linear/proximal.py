@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._core import linear as core
-from ..result import SolverOptions, Status
+from ..result import Status
 from .dual_systems import MOST_ROWS
-from .monitor import LinearResult, Monitor, Point
+from .monitor import Monitor, Point
 from .newton import DIRECT, Newton
 from .problem import LinearProblem
 from .sample import drawn
@@ -44,6 +44,9 @@ GENTLE_SLOW_FALL = 0.7
 #: what may be left of the gap after a step that is not a failure, and for conjugate gradients
 PROGRESS = 0.5
 SLOW_PROGRESS = 0.95
+#: the least reach, as a share of the largest target: with smaller ones responses are but rounding,
+#: and from a point that near a larger one leads as far
+LEAST_REACH = 1e-9
 #: rows within so many reaches of a corner are looked at
 WIDTH = 3.0
 #: and so many a feature at least
@@ -56,48 +59,47 @@ STRAY = 10.0
 RISE = 0.01
 #: after a step that failed the reach grows by this factor, and the rows looked at
 CARE = 3.0
-#: a start from β may raise the gap by this factor at first, and σ be raised so often for that
-LEAP = 30.0
-WIDEST = 8
 #: Newton steps in a row on one smoothed problem
 NEWTON_STEPS = 40
 #: what may be left of a smoothed problem's gap, as a share of the gap itself
 INNER_SHARE = 0.1
-#: proximal steps in a row that may be failures
+#: proximal steps in a row that may be failures, and where the gap is as small as was asked for
 PATIENCE = 8
+LITTLE_PATIENCE = 2
 #: the gap to which a sample is solved
 SAMPLE_TOL = 1e-3
 
 
-def solve_proximal(
-    problem: LinearProblem, options: SolverOptions, start: Point | None = None
-) -> LinearResult:
-    """Solve the problem of any loss to high accuracy by proximal Newton steps."""
-    monitor = Monitor(problem, options, "newton")
-    return monitor.result(maximise(problem, monitor, start))
-
-
 def maximise(problem: LinearProblem, monitor: Monitor, start: Point | None) -> Point:
     """Proximal steps until the monitor says stop; the best point met."""
-    steps = Proximal(problem, monitor, start)
-    best, best_gap, lowest, failures = steps.state, np.inf, np.inf, 0
-    while True:
-        primal, dual = steps.objectives()
-        gap = primal - dual
-        stop = monitor.check(primal, dual)
-        # a worthless dual may improve while rows that were held let w run away
-        better = gap < best_gap and (steps.whole or primal <= (1.0 + RISE) * lowest)
-        failures = 0 if gap <= steps.progress * best_gap else failures + 1
-        if better:
-            best, best_gap = steps.state, gap
-            lowest = min(lowest, primal)
-        if failures > PATIENCE:
-            monitor.status = Status.NUMERICAL_ERROR
-        if stop or failures > PATIENCE:
-            return best.point
-        if not better and not steps.whole:  # rows were held that had to move
-            steps.retreat(best)
-        steps.run(0.3 * monitor.options.tol * abs(primal))
+    point: Point | None = None
+    best_gap, lowest, failures = np.inf, np.inf, 0
+    with monitor:
+        steps = Proximal(problem, monitor, start)
+        best = steps.state
+        while True:
+            primal, dual = steps.objectives()
+            gap = primal - dual
+            stop = monitor.check(primal, dual)
+            # a worthless dual may improve while rows that were held let w run away
+            better = gap < best_gap and (steps.whole or primal <= (1.0 + RISE) * lowest)
+            better = better or (stop and monitor.status is Status.SOLVED)
+            failures = 0 if gap <= steps.progress * best_gap else failures + 1
+            if better:
+                best, best_gap = steps.state, gap
+                lowest = min(lowest, primal)
+                point = best.point
+            enough = best_gap <= monitor.needed * abs(lowest)
+            spent = failures > (LITTLE_PATIENCE if enough else PATIENCE)
+            if spent:
+                monitor.status = Status.NUMERICAL_ERROR
+            if stop or spent:
+                break
+            if not better and not (steps.whole and steps.finished):
+                # rows were held that had to move, or σ fell too fast for Newton's method
+                steps.retreat(best)
+            steps.run(0.3 * monitor.options.tol * abs(primal))
+    return Point.constant(problem) if point is None else point
 
 
 class State(NamedTuple):
@@ -121,8 +123,11 @@ class Proximal:
         ends = np.maximum(problem.terms.upper, -problem.terms.lower)
         self.end = float(np.median(ends[np.isfinite(ends)]))
         self.whole = True
+        #: whether the last step was taken to its end
+        self.finished = True
         #: whether the next step is taken with all rows
         self.careful = False
+        self.least = LEAST_REACH * max(float(problem.y.max()), -float(problem.y.min())) or 1.0
         self.fewest = ROWS_A_FEATURE * min(problem.d, problem.n) + 100
         factorised = problem.d <= DIRECT or problem.n <= MOST_ROWS
         self.fall = FALL if factorised else SLOW_FALL
@@ -130,16 +135,11 @@ class Proximal:
         self.progress = PROGRESS if factorised else SLOW_PROGRESS
         if start is not None:
             self._begin(start)
-            free = self._unsettled()
-            self.reach = float(np.median(self.distance[free])) if free.any() else 0.0
-            self.reach = self.reach or self._typical()
-            self._widen()
+            self.reach = max(self._to_go(), self.least)
             return
         sample = drawn(problem, monitor.options.seed)
         if sample is None:
-            beta = problem.feasible(np.zeros(problem.n))
-            coef = problem.weights(beta)
-            self._begin(Point(beta, coef, problem.best_intercept(problem.rows.dot(coef))))
+            self._begin(Point.constant(problem))
             self.reach = self._typical()
             return
         self._begin_from(sample)
@@ -160,23 +160,12 @@ class Proximal:
     def _begin(self, point: Point) -> None:
         self.point = point
         self.pulled = self.problem.weights(point.beta)
-        self._look(self.problem.rows.dot(point.coef))
-
-    def _widen(self) -> None:
-        """Raise σ until responses to the present residuals leave w about where it is."""
-        primal, dual = self.objectives()
-        newton = Newton(self.problem, self.point.coef, self.point.intercept, self.fitted)
-        for _ in range(WIDEST):
-            newton.smooth(self.reach / self.end, self.point.beta)
-            newton.evaluate()
-            if newton.gap <= LEAP * (primal - dual):
-                break
-            self.reach *= 1.0 / FALL
+        self._look(self.problem.values(point.coef))
 
     def _begin_from(self, sample: LinearProblem) -> None:
         """The weights of a sample's solution; near a corner nothing is known of β."""
         problem = self.problem
-        options = self.monitor.options.with_(tol=SAMPLE_TOL, callback=None)
+        options = self.monitor.left(tol=SAMPLE_TOL, callback=None)
         found = maximise(sample, Monitor(sample, options, "newton"), None)
         fitted = problem.rows.dot(found.coef)
         intercept = problem.best_intercept(fitted) if problem.offset else found.intercept
@@ -203,6 +192,17 @@ class Proximal:
     def _typical(self) -> float:
         return float(np.median(self.distance)) or float(self.distance.max()) or 1.0
 
+    def _to_go(self) -> float:
+        """How far from its corner a row is that has an average part in the gap.
+
+        A row whose β is off by δ from what its residual asks for has δ times its distance from
+        the corner as its part. Distances alone do not tell: rows at a corner of an old solution
+        have none, while the gap may lie between w and p + Σ βᵢxᵢ.
+        """
+        primal, dual = self.objectives()
+        off = float(np.abs(self.point.beta - self.responses).sum())
+        return max(primal - dual, 0.0) / off if off > 0 else 0.0
+
     def _unsettled(self) -> NDArray[np.bool_]:
         """Rows whose β is not what their residual asks for."""
         return self.point.beta != self.responses
@@ -223,7 +223,7 @@ class Proximal:
         problem, point = self.problem, self.point
         radius = self._radius()
         index = np.flatnonzero((self.distance <= radius) | self._unsettled())
-        few = len(index) <= MOST_HELD * problem.n and self._can_balance(index)
+        few = 0 < len(index) <= MOST_HELD * problem.n and self._can_balance(index)
         self.whole = self.careful or not few
         self.careful = False
         if self.whole:
@@ -236,9 +236,11 @@ class Proximal:
         newton.smooth(self.reach / self.end, beta.copy())
         newton.evaluate()
         taken = self.monitor.n_iter
+        self.finished = False
         for _ in range(NEWTON_STEPS):
             allowed = INNER_SHARE * max(_gap(part, newton), target)
-            if newton.gap <= allowed or self.monitor.limited():
+            self.finished = newton.gap <= allowed
+            if self.finished or self.monitor.limited():
                 break
             self.monitor.n_iter += 1
             if not newton.step(2.0 * allowed, self.monitor.out_of_time):
@@ -255,7 +257,7 @@ class Proximal:
         self.pulled = newton.pulled
         self._look(problem.rows.dot(newton.coef))
         hard = self.monitor.n_iter - taken > MANY_STEPS
-        self.reach *= self.gentle_fall if hard else self.fall
+        self.reach = max(self.reach * (self.gentle_fall if hard else self.fall), self.least)
 
     def _radius(self) -> float:
         """How far from a corner β may change."""

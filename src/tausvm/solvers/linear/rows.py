@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,9 +34,40 @@ ROOMY_SHARE = 8
 #: of CSR rows counted in
 BLOCK = 100_000
 SPARSE_BLOCK = 1_000_000
+#: seconds an entry of X takes in a product until that has been timed, and the entries from which
+#: on it is: fewer take less than a millisecond
+SECONDS_AN_ENTRY = 5e-9
+TIMED = 100_000
 
+T = TypeVar("T")
+S = TypeVar("S")
 
 ALL = np.empty(0, dtype=np.int64)
+
+
+def in_threads(work: Callable[[S, Callable[[], bool]], T], parts: list[S], workers: int) -> list[T]:
+    """``work(part, halted)`` of all parts; an exception in one, or Ctrl-C, halts the others."""
+    halted = threading.Event()
+    if workers < 2 or len(parts) < 2:
+        return [work(part, halted.is_set) for part in parts]
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            return list(pool.map(lambda part: work(part, halted.is_set), parts))
+        except BaseException:
+            halted.set()
+            raise
+
+
+@dataclass
+class Common:
+    """What a matrix and all its parts have in common."""
+
+    #: called between parts of long work; ends it by an exception
+    watch: Callable[[], None] | None = None
+    #: inner products of rows, once they are asked for
+    inner: InnerProducts | None = None
+    #: seconds an entry, by the kind of product
+    pace: dict[str, float] = field(default_factory=dict)
 
 
 class Rows:
@@ -50,8 +84,7 @@ class Rows:
     def __init__(self, X: Any, chosen: Index | None = None) -> None:
         self.X = X
         self.sparse = bool(sp.issparse(X))
-        #: one object for X and all its parts, once it is asked for
-        self._inner: list[InnerProducts] = []
+        self.common = Common()
         self.chosen = chosen
         self._matrix: tuple[Any, ...] = (X.data, X.indices, X.indptr) if self.sparse else (X,)
         #: what the core takes: the matrix, and the rows, none for all
@@ -78,14 +111,25 @@ class Rows:
     def take(self, index: Index) -> Rows:
         """Some of these rows."""
         part = Rows(self.X, self._of(index))
-        part._inner = self._inner
+        part.common = self.common
         return part
+
+    def pause(self) -> None:
+        """A moment at which long work may be ended."""
+        if self.common.watch is not None:
+            self.common.watch()
+
+    def product_seconds(self) -> float:
+        """About how long Xw and Σ βᵢxᵢ take together."""
+        pace = self.common.pace
+        usual = max(pace.values(), default=SECONDS_AN_ENTRY)
+        return self.entries * sum(pace.get(kind, usual) for kind in ("dot", "sum"))
 
     def inner_products(self, index: Index) -> Array:
         """The matrix of inner products of a few rows; they are kept, for all parts of X."""
-        if not self._inner:
-            self._inner.append(InnerProducts(self.X))
-        return self._inner[0].of(self._of(index))
+        if self.common.inner is None:
+            self.common.inner = InnerProducts(self.X)
+        return self.common.inner.of(self._of(index), self.pause)
 
     def batch(self) -> int:
         """How many rows make a short call of the core."""
@@ -95,13 +139,13 @@ class Rows:
         """x·w for every row."""
         out = np.empty(len(self))
         kind = core.sparse_dots if self.sparse else core.dense_dots
-        self._share(lambda begin, end, _: kind(*self.arguments, w, out, begin, end))
+        self._share(lambda begin, end, _: kind(*self.arguments, w, out, begin, end), name="dot")
         return out
 
     def sum(self, weight: Array, roomy: bool = False) -> Array:
         """Σ weightᵢ xᵢ; ``roomy`` where time matters more than memory."""
         kind = core.sparse_sum if self.sparse else core.dense_sum
-        return self._gather(kind, weight, ROOMY_SHARE if roomy else OUTPUT_SHARE)
+        return self._gather(kind, weight, ROOMY_SHARE if roomy else OUTPUT_SHARE, "sum")
 
     def column_squares(self, weight: Array) -> Array:
         """Σ weightᵢ xᵢⱼ² for every column j."""
@@ -129,10 +173,13 @@ class Rows:
         step = max(1, (SPARSE_BLOCK if self.sparse else BLOCK) // d)
         starts = range(0, len(index), step)
 
-        def part(starts: range) -> Array:
+        def part(starts: range, halted: Callable[[], bool]) -> Array:
             total = np.zeros((d, d))
             room = np.empty((0 if self.sparse else min(step, len(index)), d))
             for start in starts:
+                if halted():
+                    break
+                self.pause()
                 some = index[start : start + step]
                 if self.sparse:
                     block = self.X[self._of(some)]
@@ -144,13 +191,12 @@ class Rows:
             return total
 
         halves = [range(k * step, len(index), 2 * step) for k in range(2)]
-        if len(starts) < 2 or thread_count() < 2:
-            return part(halves[0]) + part(halves[1])
-        with ThreadPoolExecutor(2) as pool:
-            first, second = pool.map(part, halves)
+        first, second = in_threads(part, halves, min(len(starts), thread_count()))
         return first + second
 
-    def _gather(self, kind: Callable[..., None], weight: Array, share: int) -> Array:
+    def _gather(
+        self, kind: Callable[..., None], weight: Array, share: int, name: str = ""
+    ) -> Array:
         """A sum over rows, in parts that are added in order.
 
         A part has its own output, and ``share`` times as many entries of X.
@@ -160,6 +206,7 @@ class Rows:
         self._share(
             lambda begin, end, k: kind(*self.arguments, weight, outputs[k], begin, end),
             parts,
+            name,
         )
         for other in outputs[1:]:
             outputs[0] += other
@@ -168,20 +215,25 @@ class Rows:
     def _parts(self) -> int:
         return PARTS if self.entries >= SHARED else 1
 
-    def _share(self, work: Callable[[int, int, int], None], parts: int | None = None) -> None:
-        """Call ``work(begin, end, part)`` over all rows in short batches, parts in threads."""
+    def _share(
+        self, work: Callable[[int, int, int], None], parts: int | None = None, name: str = ""
+    ) -> None:
+        """Call ``work(begin, end, part)`` over all rows in short batches, parts in threads.
+
+        A kind of product that has a name is timed.
+        """
         parts = self._parts() if parts is None else parts
         edges = [len(self) * k // parts for k in range(parts + 1)]
         step = self.batch()
+        started = time.perf_counter()
 
-        def part(k: int) -> None:
+        def part(k: int, halted: Callable[[], bool]) -> None:
             for begin in range(edges[k], edges[k + 1], step):
+                if halted():
+                    break
+                self.pause()
                 work(begin, min(begin + step, edges[k + 1]), k)
 
-        workers = min(parts, thread_count()) if parts > 1 else 1
-        if workers == 1:
-            for k in range(parts):
-                part(k)
-            return
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(part, range(parts)))
+        in_threads(part, list(range(parts)), min(parts, thread_count()))
+        if name and self.entries >= TIMED:
+            self.common.pace[name] = (time.perf_counter() - started) / self.entries
