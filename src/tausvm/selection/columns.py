@@ -156,7 +156,7 @@ def solve_columns(
     for part in _groups(middle, rest.index, max(1, FACTOR_BYTES // matrix.nbytes)):
         promising = [group[~solver.hopeless(group)] for group in part]
         promising = [group for group in promising if len(group)]
-        if not promising:
+        if not promising or stop():
             break
         try:
             inverse: Inverse = FactorInverse(matrix, middle, promising)

@@ -53,6 +53,8 @@ MEANS = ("committee", "average")
 #: what varies from row to row then matters more than what fewer rows cost
 FEW_ROWS = 600
 NEARLY_ALL = 0.7
+#: scores are means of squares of y's size
+LARGEST = 1e150
 #: the share of a time limit that the search may take: the rest is for the machines that predict,
 #: which take a sixth of the whole on ordinary data
 SEARCH_SHARE = 0.7
@@ -211,7 +213,13 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         """Units of the selection's own: what it looks at does not depend on those of y."""
         units = Units.of(data.y, data.weight, bool(self.fit_intercept))
         size = root_mean_square(data.y - units.shift, data.weight)
-        return replace(units, scale=size) if 0 < size < np.inf else units
+        if size == 0:
+            return units
+        if not 1.0 / LARGEST < size < LARGEST:
+            raise refuse(
+                "y", f"spread by {1 / LARGEST:g} to {LARGEST:g}, so that squares are numbers", size
+            )
+        return replace(units, scale=size)
 
     def _folds(self, data: TrainingSet, groups: Any) -> list[Fold]:
         """The splits, in terms of the rows of positive weight."""

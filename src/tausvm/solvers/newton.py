@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .linalg import LinAlgError, cholesky_solve, lifted_cholesky
-from .monitor import Monitor
+from .monitor import Monitor, OutOfTime
 from .nystrom import Nystrom
 from .problem import Problem
 from .result import SolverOptions, SolverResult, Status
@@ -188,6 +188,8 @@ class _Systems:
             flat = ones
             if problem.offset:
                 flat = self._iterate(active, ridge, ones, self.flat[active])
+                if not flat.any():  # time was up before its first step
+                    raise OutOfTime
                 self.flat = np.zeros(problem.n)
                 self.flat[active] = flat
             solution = self._iterate(active, ridge, right, np.zeros(len(active)))
