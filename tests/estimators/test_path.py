@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -248,6 +249,7 @@ def test_distribution():
     assert (np.diff(raw, axis=1) < -1e-9).any(), "this case is to have crossings"
     ordered = TauPathSVR(C=5.0, gamma=1.0, monotone=True).fit(X, Y)
     np.testing.assert_array_equal(ordered.predict(NEW, taus), quantiles)
+    np.testing.assert_array_equal(ordered.predict(NEW, taus, raw=True), raw)
     assert ordered.predict(NEW).shape == (40,)
     np.testing.assert_allclose(model.cdf(NEW, quantiles[:, 24]), 0.5, atol=5e-3)
     assert (model.cdf(NEW, Y.min() - 1) == 0).all()
@@ -319,9 +321,50 @@ def test_order_of_rows(seed, estimator, kernel):
 
 @pytest.mark.parametrize("factor", [1e-4, 1e5])
 def test_scale_of_targets(factor):
-    model = TauPathSVR(C=3.0).fit(X, Y)
-    scaled = TauPathSVR(C=3.0 * factor).fit(X, factor * Y)
+    """With C in the units of y."""
+    model = TauPathSVR(C=3.0, scale_C=False).fit(X, Y)
+    scaled = TauPathSVR(C=3.0 * factor, scale_C=False).fit(X, factor * Y)
     taus = [0.1, 0.5, 0.9]
     np.testing.assert_allclose(
         scaled.predict(NEW, taus), factor * model.predict(NEW, taus), atol=1e-6 * factor
     )
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize(
+    ("factor", "mean", "atol"),
+    [
+        (1e-12, 0.0, 1e-6),
+        (1e12, 0.0, 1e-6),
+        (1.0, 1e6, 1e-6),
+        (1e-12, 1e-3, 1e-5),
+        (1.0, 1e9, 1e-5),
+    ],
+)
+def test_targets_may_have_any_unit_and_mean(factor, mean, atol, kernel):
+    """By default C counts in standard deviations of y; a mean rounds the offset, near the ends of
+    the path beyond the tolerance, and that is told."""
+    taus = [0.05, 0.3, 0.5, 0.9]
+    model = TauPathSVR(kernel=kernel, tol=1e-10).fit(X, Y)
+    other = TauPathSVR(kernel=kernel, tol=1e-10).fit(X, factor * Y + mean)
+    moved = (other.predict(NEW, taus) - mean) / factor
+    np.testing.assert_allclose(moved, model.predict(NEW, taus), atol=atol * Y.std())
+    for tau in taus:
+        expected = model.certificate(tau).primal_objective
+        primal = other.certificate(tau).primal_objective / factor**2
+        assert primal == pytest.approx(expected, rel=1e-6 if mean else 1e-9)
+        quantile = QuantileSVR(kernel=kernel, tau=tau, tol=1e-9).fit(X, factor * Y + mean)
+        assert quantile.result_.primal_objective / factor**2 == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("intercept", [(True, False), (True, True), (False, False)])
+def test_constant_targets(intercept):
+    fit_intercept, penalise = intercept
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = TauPathSVR(fit_intercept=fit_intercept, penalise_intercept=penalise)
+        model.fit(X, np.full(len(X), 7.0))
+    assert model.dual_gap_ <= 1e-6
+    if not penalise and fit_intercept:
+        assert (model.predict(NEW, [0.0, 0.3, 1.0]) == 7.0).all()

@@ -136,10 +136,16 @@ def test_objectives_are_those_of_the_dual_problem(seed):
     terms = loss.dual_terms(case.y, case.cost)
     posed = Problem(PrecomputedGram(case.K), case.y, terms, case.intercept == "free")
     fitted = case.K @ beta
-    primal, dual = problem.objectives(beta, fitted, b, tau)
-    assert primal == pytest.approx(posed.primal_value(beta, fitted, b), rel=1e-9, abs=1e-12)
-    assert dual == pytest.approx(posed.dual_value(beta, fitted), rel=1e-9, abs=1e-12)
-    assert problem.violation(beta, fitted, tau) <= 1e-6
+    found = problem.certificate(beta, b, tau)
+    primal, dual = posed.primal_value(beta, fitted, b), posed.dual_value(beta, fitted)
+    assert found.primal == pytest.approx(primal, rel=1e-9, abs=1e-12)
+    assert found.dual == pytest.approx(dual, rel=1e-9, abs=1e-12)
+    assert found.violation <= 1e-6
+    # far from the solution too, where the gap is large
+    other = problem.feasible(0.7 * beta, tau)
+    fitted = case.K @ other
+    expected = relative_gap(posed.primal_value(other, fitted, b), posed.dual_value(other, fitted))
+    assert problem.certificate(other, b, tau).gap == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -188,7 +194,10 @@ def test_a_path_may_begin_at_either_end(share, monkeypatch):
     for tau in rng.uniform(size=30):
         (beta, _), (other, _) = (r.path.solution(tau) for r in (from_end, from_middle))
         np.testing.assert_allclose(X.T @ beta, X.T @ other, atol=1e-6)
-        np.testing.assert_array_equal(from_end.path.sets(tau), from_middle.path.sets(tau))
+        # where many points share the margin β is not unique, and neither are their sets
+        off = np.abs(y - problem.products.product(beta)) > 1e-8
+        sets, others = (r.path.sets(tau)[off] for r in (from_end, from_middle))
+        np.testing.assert_array_equal(sets, others)
 
 
 def test_pieces_are_straight():
@@ -252,8 +261,8 @@ def test_windows_miss_nothing(form, offset, monkeypatch):
     small = follow_path(problem)
     assert small.dual_gap <= 1e-6
     # at the ends boxes close and the objective vanishes: rounding is a larger share of it
-    inner = (small.checked > 1e-6) & (small.checked < 1 - 1e-6)
-    assert small.gaps[inner].max() <= 1e-8
+    inner = (small.checked[:-1] > 1e-6) & (small.checked[1:] < 1 - 1e-6)
+    assert small.gaps[inner].max() <= 1e-7
     assert abs(small.n_kinks - whole.n_kinks) <= 0.02 * whole.n_kinks + 4
     for tau in rng.uniform(size=30):
         (beta, b), (other, c) = whole.path.solution(tau), small.path.solution(tau)

@@ -25,6 +25,9 @@ cdef extern from "path_loops.h" nogil:
                              double, double*)
     double path_bend(const double*, const double*, const double*, const double*, const double*,
                      const double*, double, double, long, double*)
+    void path_piece_sums(const double*, const double*, const double*, long, double, double,
+                         const double*, double, double, const double*, const double*, double*,
+                         double*, double*)
     void path_delete_row(double*, long, long, long, double*, double*)
     void path_swept_column(const double*, long, long, const double*, const double*, long, double*)
     void path_swept_write(double*, long, long, const double*, double)
@@ -40,8 +43,32 @@ HARD = 6         # the next kink is beyond the accuracy of a swept matrix
 cdef double INDEFINITENESS = 1e-6  # a Schur complement below minus this share is no rounding
 cdef double REFINE = 8          # free points may leave the margin at this multiple of rounding
 cdef double BEND_ROUNDING = 1e-10  # of a squared norm, as a share of its terms
+cdef long PAUSE_KINKS = 32      # kinks between two moments at which a walk can be ended
 cdef int PUT_OFF_FULL = 7       # within ``run``: pivots wait to be applied
 cdef double AT_END = 1e-14  # where all boxes close, many kinks come within rounding of the end
+
+
+def piece_sums(const double[::1] t, const double[::1] part, const double[::1] offset,
+               const double[::1] first_beta, const double[::1] last_beta,
+               const double[:, ::1] away, const double[::1] first_residual,
+               const double[::1] last_residual, const double[:, ::1] bent,
+               const double[:, ::1] bounds):
+    """Differences of primal and dual at the records of a stretch, and in the middles between them.
+
+    One entry of the vectors and one row of ``bent`` and of ``bounds`` (lower₀, lower₁, upper₀,
+    upper₁) a point; ``away`` has rows for the first of them, which leave their straight lines.
+    ``t``, ``part`` and ``offset`` have an entry a record. Residuals are without the offset.
+    """
+    cdef long v, count = t.shape[0], n_away = away.shape[0]
+    out = np.zeros(count), np.zeros(count - 1)
+    cdef double[::1] ends = out[0], middles = out[1], scratch = np.empty(4 * count)
+    with nogil:
+        for v in range(first_beta.shape[0]):
+            path_piece_sums(&t[0], &part[0], &offset[0], count, first_beta[v], last_beta[v],
+                            &away[v, 0] if v < n_away else NULL, first_residual[v],
+                            last_residual[v], &bent[v, 0], &bounds[v, 0], &scratch[0], &ends[0],
+                            &middles[0] if count > 1 else &scratch[0])
+    return out[0], 0.5 * out[1]
 
 
 cdef class PathCore:
@@ -245,8 +272,11 @@ cdef class PathCore:
     # ---- events ----
 
     cdef inline double bound(self, long i, int which) noexcept nogil:
-        cdef int row = 0 if which < 0 else 2
-        return self.box[row, i] + self.t * self.box[row + 1, i]
+        return self.bound_at(i, which, self.t)
+
+    cdef inline double bound_at(self, long i, int which, double t) noexcept nogil:
+        cdef int row = 0 if which <= 0 else 2
+        return self.box[row, i] + t * self.box[row + 1, i]
 
     cdef inline double slope(self, long i, int which) noexcept nogil:
         return self.box[1 if which < 0 else 3, i]
@@ -310,6 +340,35 @@ cdef class PathCore:
                 largest = max(largest, square + BEND_ROUNDING * terms)
                 largest_shift = max(largest_shift, fabs(shift))
         return sqrt(largest), largest_shift
+
+    def beta_at(self, long first, long last, const int32_t[::1] points, int8_t[::1] status):
+        """β of some points at the kinks from number ``first`` on, before ``last``, one row a kink.
+
+        ``status`` holds the sets of these points before the first of them, and afterwards
+        those after the last.
+        """
+        cdef long k, j, row, n_points = points.shape[0], begin = 0
+        cdef double t
+        out = np.empty((last - first, n_points))
+        place = np.full(self.K.shape[0], -1, dtype=np.int32)
+        cdef double[:, ::1] values = out
+        cdef int32_t[::1] places = place
+        with nogil:
+            for j in range(n_points):
+                places[points[j]] = <int32_t>j
+            for k in range(first):
+                begin += self.log_size[k]
+            for k in range(first, last):
+                row, t = k - first, self.log_t[k]
+                if self.log_index[k] >= 0 and places[self.log_index[k]] >= 0:
+                    status[places[self.log_index[k]]] = self.log_status[k]
+                for j in range(n_points):
+                    values[row, j] = self.bound_at(points[j], status[j], t)
+                for j in range(begin, begin + self.log_size[k]):
+                    if places[self.members[j]] >= 0:
+                        values[row, places[self.members[j]]] = self.values[j]
+                begin += self.log_size[k]
+        return out
 
     cdef void enter(self, long i, double left) noexcept nogil:
         """A point at a bound becomes free; ``left`` is what ``prepare_entry`` gave for it."""
@@ -382,18 +441,24 @@ cdef class PathCore:
         return 0
 
     def run(self, double end, long most_kinks, double balance, double pull,
-            long most_zero_steps):
+            long most_zero_steps, pause=None):
         """Up to ``most_kinks`` kinks; returns one of END, BATCH, STALLED, INDEFINITE, GROW, LOG_FULL
         and HARD. ``balance`` is the Σs below which bounds count as balanced, ``pull`` the size of
-        the terms in ``drive``: Σ|sⱼ|·√Kⱼⱼ."""
+        the terms in ``drive``: Σ|sⱼ|·√Kⱼⱼ. ``pause`` is asked every few kinks: a true answer ends
+        the batch, an exception of it the walk."""
         cdef int status
-        cdef long first = self.n_kinks
+        cdef long first = self.n_kinks, last
         while True:
-            status = self.walk(end, first + most_kinks, balance, pull, most_zero_steps)
-            if status != PUT_OFF_FULL:
+            last = min(first + most_kinks, self.n_kinks + PAUSE_KINKS)
+            status = self.walk(end, last, balance, pull, most_zero_steps)
+            if status == PUT_OFF_FULL:
+                if not self.work_off(pull):
+                    status = HARD
+                    break
+            elif status != 1 or self.n_kinks >= first + most_kinks:
                 break
-            if not self.work_off(pull):
-                status = HARD
+            if pause is not None and pause():
+                status = 1
                 break
         self.settle()
         return status
@@ -457,8 +522,9 @@ cdef class PathCore:
                 if at_end:
                     step = end - self.t
                     entering, leaving = -1, -1
+                # a step that rounding swallows is none: such kinks could follow each other for ever
+                self.zero_steps = 0 if self.t + step > self.t else self.zero_steps + 1
                 if step > 0:
-                    self.zero_steps = 0
                     self.t = end if at_end else self.t + step
                     for k in range(self.size):
                         self.beta[self.free[k]] += step * self.delta[k]
@@ -466,8 +532,6 @@ cdef class PathCore:
                     for k in range(self.size):
                         self.residual[self.free[k]] = 0
                     self.offset += step * self.offset_rate
-                else:
-                    self.zero_steps += 1
                 if at_end:
                     self.record(-1, 0)
                     status = 0

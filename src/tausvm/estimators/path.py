@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from ..solvers.moving_box import MovingBox
 from ..solvers.path_problem import PathProblem
+from ..solvers.units import Units, spread
 from .atomic import atomic
 from .classification import TauSVC
 from .data import costs
@@ -49,7 +50,7 @@ class TauPathSVC(ClassifierMixin, PathMachine):
     degree, gamma, coef0
         As in :class:`SVR`.
     tol : float
-        The relative duality gap that the checks on the way must meet.
+        The relative duality gap that must hold at every τ.
     C : float
         Cost of a unit of loss. The λ of a risk averaged over n rows is C = 1/(λn).
     fit_intercept : bool
@@ -63,8 +64,14 @@ class TauPathSVC(ClassifierMixin, PathMachine):
         Megabytes for the path that is kept. Where it would outgrow them only some of the kinks
         are kept; between them the solution is interpolated, which keeps it feasible, and a
         warning tells the gap.
+    time_limit : float or None
+        Bound on the seconds of a fit. Levels that were not reached by then get the straight line
+        from the last solution to the trivial one at the end of the path, which is feasible; a
+        warning tells the levels and the gap.
     verbose : bool
-        Log every check to the logger "tausvm", on stderr unless logging is set up.
+        Log every batch of kinks to the logger "tausvm", on stderr unless logging is set up.
+    max_iter : int
+        Bound on the kinks of a path, with the same consequence; −1 for none.
 
     Attributes
     ----------
@@ -75,9 +82,10 @@ class TauPathSVC(ClassifierMixin, PathMachine):
     paths_ : list of TauPath
         One for two classes, else one a class.
     result_ : PathResult
-        Kinks, checks on the way and their gaps, seconds; a list for several classes.
+        Kinks, the pieces between them with a bound on the gap of each, seconds; a list for
+        several classes.
     dual_gap_ : float or array
-        The largest relative duality gap among the checks.
+        No level has a larger relative duality gap: the largest bound of all pieces.
     n_iter_ : int
         Kinks of all paths together.
     n_features_in_, feature_names_in_
@@ -123,7 +131,9 @@ class TauPathSVC(ClassifierMixin, PathMachine):
         penalise_intercept: bool = False,
         cache_size: float = 2000,
         memory_limit: float = 1000,
+        time_limit: float | None = None,
         verbose: bool = False,
+        max_iter: int = -1,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -135,7 +145,9 @@ class TauPathSVC(ClassifierMixin, PathMachine):
         self.penalise_intercept = penalise_intercept
         self.cache_size = cache_size
         self.memory_limit = memory_limit
+        self.time_limit = time_limit
         self.verbose = verbose
+        self.max_iter = max_iter
 
     @property
     def _single_level(self) -> bool:
@@ -320,8 +332,10 @@ class TauPathSVR(RegressorMixin, PathMachine):
         Whether ``predict`` puts crossing quantiles in order. Levels are fitted one by one and
         may cross; their rearrangement (sorting along τ at each x) never does, and is never
         further from the true quantiles.
+    scale_C : bool
+        Whether C counts in standard deviations of y, as in :class:`QuantileSVR`.
     kernel, degree, gamma, coef0, tol, C, fit_intercept, penalise_intercept, cache_size, \
-memory_limit, verbose
+memory_limit, time_limit, verbose, max_iter
         As in :class:`TauPathSVC`.
 
     Attributes
@@ -365,12 +379,15 @@ memory_limit, verbose
         coef0: float = 0.0,
         tol: float = 1e-6,
         C: float = 1.0,
+        scale_C: bool = True,
         fit_intercept: bool = True,
         penalise_intercept: bool = False,
         monotone: bool = False,
         cache_size: float = 2000,
         memory_limit: float = 1000,
+        time_limit: float | None = None,
         verbose: bool = False,
+        max_iter: int = -1,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -378,12 +395,15 @@ memory_limit, verbose
         self.coef0 = coef0
         self.tol = tol
         self.C = C
+        self.scale_C = scale_C
         self.fit_intercept = fit_intercept
         self.penalise_intercept = penalise_intercept
         self.monotone = monotone
         self.cache_size = cache_size
         self.memory_limit = memory_limit
+        self.time_limit = time_limit
         self.verbose = verbose
+        self.max_iter = max_iter
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -411,11 +431,15 @@ memory_limit, verbose
         data, group = self._distinct(data)
         targets = np.ascontiguousarray(data.y, dtype=np.float64)
         box = MovingBox.pinball(costs(self.C, data.weight))
-        problem = PathProblem(self._products(data), targets, box, self._free_offset)
+        if self.scale_C:
+            box = box.times(spread(targets, data.weight))
+        units = Units.of(targets, data.weight, self._free_offset)
+        products = self._products(data)
+        problem = PathProblem.posed(products, targets, box, self._free_offset, units)
         self._fit_paths(data, group, [problem])
         return self
 
-    def predict(self, X: Any, tau: Any = 0.5) -> Array:
+    def predict(self, X: Any, tau: Any = 0.5, raw: bool = False) -> Array:
         """The quantiles of y at the rows of X.
 
         Parameters
@@ -425,12 +449,16 @@ memory_limit, verbose
             ``kernel="precomputed"``.
         tau : float or array (n_levels,)
             In [0, 1].
+        raw : bool
+            Whether to return the levels as they were fitted and certified, whatever ``monotone``
+            says.
 
         Returns
         -------
         array of shape (n_samples,), or (n_samples, n_levels) for an array of levels
         """
-        if self.monotone:
+        check_is_fitted(self)
+        if self.monotone and not raw:
             return self.ppf(X, tau)
         taus = check_levels(tau)
         values = self._values(self._rows_to_predict(X), 0, taus)
@@ -517,7 +545,7 @@ memory_limit, verbose
         """
         check_is_fitted(self)
         tau = check_inner_level(tau)
-        machine = QuantileSVR(tau=tau, **self._shared_parameters())
+        machine = QuantileSVR(tau=tau, scale_C=self.scale_C, **self._shared_parameters())
         machine._range = None
         self._as_machine(machine, tau)
         return machine

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 import warnings
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -13,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..kernels.products import KernelProducts, LinearProducts, MatrixProducts, Products
 from ..solvers.path import follow_path
 from ..solvers.path_problem import PathError, PathOptions, PathProblem, PathResult
-from ..solvers.result import SolverResult, Status, relative_gap
+from ..solvers.result import SolverResult, Status
 from .copies import merge_copies
 from .data import TrainingSet
 from .machine import KernelMachine, slices
@@ -26,6 +29,8 @@ Index = NDArray[np.intp]
 
 #: levels at which probabilities and distributions are evaluated: all kinks, or this many of them
 MOST_LEVELS = 1000
+#: spreads by which the median of y may be away from 0 before a warning names it as a cause
+FAR_MEAN = 1e3
 #: the level of equal costs
 MIDDLE = 0.5
 
@@ -54,8 +59,6 @@ class PathMachine(KernelMachine):
     #: what the base class asks of every machine, and a path has no use for
     solver = "auto"
     shrinking = False
-    time_limit = None
-    max_iter = -1
 
     result_: Any
     taus_: Array | list[Array]
@@ -67,12 +70,20 @@ class PathMachine(KernelMachine):
         check_positive("memory_limit", self.memory_limit)
 
     def _fit_paths(self, data: TrainingSet, group: Index, problems: list[PathProblem]) -> None:
+        started = time.perf_counter()
+        results: list[PathResult] = []
         with one_blas_thread(), progress_log(self.verbose) as callback:
-            options = PathOptions(self.tol, self.cache_size, self.memory_limit, callback)
-            try:
-                results = [follow_path(problem, options) for problem in problems]
-            except PathError as error:
-                raise self._explained(error) from error
+            options = PathOptions(
+                self.tol, self.cache_size, self.memory_limit, callback, self.max_iter
+            )
+            for left in range(len(problems), 0, -1):
+                if self.time_limit is not None:
+                    seconds = max(self.time_limit - (time.perf_counter() - started), 0.0) / left
+                    options = replace(options, time_limit=seconds)
+                try:
+                    results.append(follow_path(problems[len(results)], options))
+                except PathError as error:
+                    raise self._explained(error) from error
         self._data = data
         self._group = group
         self._problems = problems
@@ -94,26 +105,42 @@ class PathMachine(KernelMachine):
     def _warn(self, results: list[PathResult]) -> None:
         """Say where a path is coarser than all of its kinks, or a gap above the tolerance."""
         worst = max(results, key=lambda result: result.dual_gap)
+        said, remedies = [], []
         thinned = max(result.thinned for result in results)
-        resolved = [result.resolved for result in results if result.resolved]
-        said = []
         if thinned > 1:
             said.append(
                 f"the path outgrew memory_limit={self.memory_limit!r} MB and keeps one of "
                 f"{thinned} kinks, with straight lines between them"
             )
-        if resolved:
-            low, high = resolved[0]
-            said.append(
-                f"kinks could not be followed for tau between {low:.6g} and {high:.6g}, and "
-                "solutions at single levels stand there, with straight lines between them"
-            )
+            remedies.append("raise memory_limit")
+        for result in results:
+            if result.status in (Status.TIME_LIMIT, Status.MAX_ITER):
+                name = result.status.value
+                low, high = result.reached
+                said.append(
+                    f"it reached {name}={getattr(self, name)!r} when the path was found for tau "
+                    f"between {low:.6g} and {high:.6g}; beyond, straight lines lead from there to "
+                    "the ends"
+                )
+                remedies.append(f"raise {name}")
+                break
         if worst.dual_gap > self.tol:
-            said.append(f"checks found gaps above tol={self.tol:g}")
+            said.append(
+                f"the relative duality gap may exceed tol={self.tol:g} for tau "
+                + _listed(worst.above(self.tol))
+            )
+            units = self._problems[0].units
+            if abs(units.shift) > FAR_MEAN * units.scale:
+                remedies.append("subtract a constant from y, whose mean takes up the digits of b")
+            elif worst.status is Status.NUMERICAL_ERROR and thinned == 1:
+                remedies.append(
+                    "scale the features (sklearn.preprocessing.StandardScaler): in these units "
+                    "the kernel matrix times C leaves float64 too few digits; or lower C"
+                )
         if said:
             warnings.warn(
-                f"{type(self).__name__}: {'; '.join(said)}. The largest relative duality gap seen "
-                f"is {worst.dual_gap:.2e}.",
+                f"{type(self).__name__}: {'; '.join(said)}. The largest relative duality gap is "
+                f"{worst.dual_gap:.2e}. To do better, {'; '.join(dict.fromkeys(remedies))}.",
                 ConvergenceWarning,
                 stacklevel=caller_level(),
             )
@@ -143,16 +170,42 @@ class PathMachine(KernelMachine):
     def _products(self, data: TrainingSet) -> Products:
         """The kernel matrix; fixes the kernel and its γ."""
         constant = 1.0 if self.fit_intercept and self.penalise_intercept else 0.0
+        products: Products
         if self._precomputed:
             self._centre = None
-            return MatrixProducts(data.X, constant)
-        points = self._kernel_points(data)
-        if self.kernel == "linear":
-            self._kernel.diagonal(points)  # which names an overflow
-            return LinearProducts(data.X, constant)
-        products = KernelProducts(self._kernel, points, constant)
-        self._check_diagonal(products.diagonal().min() - constant)
+            products = MatrixProducts(data.X, constant)
+        else:
+            points = self._kernel_points(data)
+            if self.kernel == "linear":
+                self._kernel.diagonal(points)  # which names an overflow
+                if self._free_offset and not sp.issparse(data.X):
+                    # Σβ = 0: the same f, and sums that cancel less
+                    self._centre = data.weight / data.weight.sum() @ data.X
+                products = LinearProducts(data.X, constant, self._centre)
+            else:
+                products = KernelProducts(self._kernel, points, constant)
+        with np.errstate(over="ignore", invalid="ignore"):
+            diagonal = products.diagonal() - constant
+        self._check_diagonal(float(diagonal.min()))
+        self._check_finite(data, float(diagonal.max()))
         return products
+
+    def _check_finite(self, data: TrainingSet, largest: float) -> None:
+        """A ValueError where kernel values, or objectives at these costs, are beyond float64."""
+        if not np.isfinite(largest):
+            raise ValueError(
+                f"kernel must give finite numbers, got {self.kernel!r}, for which a row of X has "
+                f"k(x, x) = {largest}: scale X"
+            )
+        with np.errstate(over="ignore"):
+            # twice the cost of every row: the most that β can be, squared as the objectives are
+            objective = np.square(2.0 * self.C * data.weight.sum()) * max(largest, 1.0)
+        if not np.isfinite(objective):
+            raise refuse(
+                "C", "so small that (C·Σ sample_weight)²·k(x, x) is a finite number", self.C
+            )
+        if not self.C * data.weight.min() >= np.finfo(np.float64).tiny:
+            raise refuse("C", "so large that C·sample_weight is a normal float64", self.C)
 
     @property
     def _free_offset(self) -> bool:
@@ -165,8 +218,13 @@ class PathMachine(KernelMachine):
         found = [self.paths_[path].solution(float(tau)) for tau in taus]
         beta = np.column_stack([beta for beta, _ in found])
         offsets = np.array([offset for _, offset in found])
-        constant = self._problems[path].products.constant
-        return beta, offsets + constant * beta.sum(axis=0) if constant else offsets
+        problem = self._problems[path]
+        constant, units = problem.products.constant, problem.units
+        offsets = offsets + constant * beta.sum(axis=0) if constant else offsets
+        beta, offsets = units.coefficients(beta), units.offset(offsets)
+        if self.kernel == "linear" and self._centre is not None:
+            offsets = offsets - self._centre @ self._feature_weights(beta)
+        return beta, offsets
 
     def dual_coef(self, tau: float) -> Array:
         """β at a level for every training row, shape (n_paths, n_samples).
@@ -174,7 +232,7 @@ class PathMachine(KernelMachine):
         Copies of a row share its β by their weights; rows of weight 0 have none.
         """
         check_is_fitted(self)
-        beta = np.vstack([path.solution(check_level(tau))[0] for path in self.paths_])
+        beta = self._betas(tau)
         out = np.zeros((len(beta), self._data.n_given))
         out[:, self._rows] = beta[:, self._group] * self._share
         return out
@@ -190,8 +248,12 @@ class PathMachine(KernelMachine):
         check_is_fitted(self)
         if self.kernel != "linear":
             raise AttributeError(f"coef exists for kernel='linear' only, not {self.kernel!r}")
-        beta = np.vstack([path.solution(check_level(tau))[0] for path in self.paths_])
-        return np.asarray(self._feature_weights(beta.T).T)
+        return np.asarray(self._feature_weights(self._betas(tau).T).T)
+
+    def _betas(self, tau: float) -> Array:
+        """β of the distinct rows at a level, one row a path."""
+        taus = np.array([check_level(tau)])
+        return np.vstack([self._solutions(k, taus)[0][:, 0] for k in range(len(self.paths_))])
 
     @property
     def coef_(self) -> Array:
@@ -222,20 +284,18 @@ class PathMachine(KernelMachine):
 
     def _certificate(self, k: int, tau: float) -> SolverResult:
         problem = self._problems[k]
-        beta, b = self.paths_[k].solution(tau)
-        fitted = problem.products.product(beta)
-        b = problem.settled_offset(fitted, b, tau)
-        primal, dual = problem.objectives(beta, fitted, b, tau)
-        gap = relative_gap(primal, dual)
+        units = problem.units
+        beta, h = self.paths_[k].solution(tau)
+        found = problem.certificate(beta, float(units.settled(h)), tau)
         return SolverResult(
-            beta=beta,
-            intercept=b + problem.products.constant * float(beta.sum()),
-            fitted=fitted,
-            status=Status.SOLVED if gap <= self.tol else Status.NUMERICAL_ERROR,
-            primal_objective=primal,
-            dual_objective=dual,
-            dual_gap=gap,
-            kkt_violation=problem.violation(beta, fitted, tau),
+            beta=units.coefficients(beta),
+            intercept=float(self._solutions(k, np.array([tau]))[1][0]),
+            fitted=units.coefficients(found.fitted),
+            status=Status.SOLVED if found.gap <= self.tol else Status.NUMERICAL_ERROR,
+            primal_objective=units.objective(found.primal),
+            dual_objective=units.objective(found.dual),
+            dual_gap=found.gap,
+            kkt_violation=found.violation * units.scale,
             n_iter=len(self.paths_[k]),
             seconds=0.0,
             solver="path",
@@ -244,7 +304,7 @@ class PathMachine(KernelMachine):
     def _as_machine(self, machine: KernelMachine, tau: float) -> None:
         """Fill an estimator of one level with the solution there."""
         results = [self._certificate(k, tau) for k in range(len(self.paths_))]
-        machine._centre = self._centre
+        machine._centre = None if self.kernel == "linear" else self._centre
         if not self._precomputed:
             machine._kernel = self._kernel
         machine.n_features_in_ = self.n_features_in_
@@ -293,6 +353,23 @@ class PathMachine(KernelMachine):
             return taus
         chosen = np.unique(np.linspace(0, len(taus) - 1, MOST_LEVELS // 2).astype(np.intp))
         return np.unique(np.r_[taus[chosen], MIDDLE, np.linspace(0.0, 1.0, MOST_LEVELS // 2)])
+
+
+def _listed(intervals: list[tuple[float, float, float]]) -> str:
+    """Intervals of levels with their gaps: the one with the largest gap, and the widest."""
+    worst = max(intervals, key=lambda interval: interval[2])
+    widest = max(intervals, key=lambda interval: interval[1] - interval[0])
+    shown = [
+        f"between {_level(low)} and {_level(high)} (up to {gap:.2e})"
+        for low, high, gap in dict.fromkeys((worst, widest))
+    ]
+    more = len(intervals) - len(shown)
+    return " and ".join(shown) + (f" and on {more} more intervals" if more else "")
+
+
+def _level(tau: float) -> str:
+    """A level as a person reads it, also next to 1."""
+    return f"1 - {1.0 - tau:.3g}" if 0 < 1.0 - tau < 1e-4 else f"{tau:.6g}"
 
 
 def check_level(tau: Any) -> float:

@@ -29,6 +29,7 @@ from ..solvers import joint, tau_path
 from ..solvers.linear import LinearResult
 from ..solvers.moving_box import MovingBox
 from ..solvers.path_problem import PathProblem, PathResult
+from ..solvers.units import Units
 from .archive import ModelFileError
 
 #: nodes of plain data, and the types they may be of
@@ -119,6 +120,7 @@ def own_types() -> frozenset[type]:
         tau_path.Chain,
         tau_path.TauPath,
         MovingBox,
+        Units,
         Committee,
         TrainingSet,
         Points,

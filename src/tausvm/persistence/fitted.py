@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,24 @@ CAME_LATER = {"scale_C": False}
 
 
 def complete(model: Any) -> None:
-    """Give the estimators of an older file the parameters that it does not know of."""
+    """Give the parts of an older file the parameters and fields that it does not know of."""
     for part in _parts(model):
-        if not isinstance(part, BaseEstimator) or not _is_ours(part):
+        if not _is_ours(part):
             continue
-        for name, parameter in inspect.signature(type(part)).parameters.items():
+        missing: dict[str, Any] = {}
+        if isinstance(part, BaseEstimator):
+            parameters = inspect.signature(type(part)).parameters
+            missing = {name: given.default for name, given in parameters.items()} | CAME_LATER
+            missing = {name: missing[name] for name in parameters}
+        elif is_dataclass(part):
+            missing = {
+                field.name: field.default_factory() if callable(field.default_factory) else default
+                for field in fields(part)
+                if (default := field.default) is not MISSING or callable(field.default_factory)
+            }
+        for name, value in missing.items():
             if name not in vars(part):
-                setattr(part, name, CAME_LATER.get(name, parameter.default))
+                object.__setattr__(part, name, value)  # of a frozen one too
 
 
 def _is_ours(part: Any) -> bool:

@@ -42,15 +42,27 @@ class MovingBox:
         numbers[LOWER_SLOPE] = numbers[UPPER_SLOPE] = cost
         return cls(numbers)
 
-    def lower(self, tau: float) -> Array:
-        return self.numbers[LOWER] + tau * self.numbers[LOWER_SLOPE]
+    def times(self, factor: float | Array) -> MovingBox:
+        """All bounds multiplied, by one factor or by one a sample."""
+        return MovingBox(self.numbers * factor)
 
-    def upper(self, tau: float) -> Array:
-        return self.numbers[UPPER] + tau * self.numbers[UPPER_SLOPE]
+    def lower(self, tau: float, back: float | None = None) -> Array:
+        return self._line(LOWER, tau, back)
 
-    def bounds(self, status: NDArray[np.int8], tau: float) -> Array:
+    def upper(self, tau: float, back: float | None = None) -> Array:
+        return self._line(UPPER, tau, back)
+
+    def _line(self, row: int, tau: float, back: float | None) -> Array:
+        """From the nearer end: where a box closes, its width keeps its digits. ``back`` is τ − 1,
+        for those who know it better than τ tells."""
+        start, slope = self.numbers[row], self.numbers[row + 1]
+        if tau <= 0.5:
+            return start + tau * slope
+        return (start + slope) + (tau - 1.0 if back is None else back) * slope
+
+    def bounds(self, status: NDArray[np.int8], tau: float, back: float | None = None) -> Array:
         """The upper bound where the status is positive, the lower one elsewhere."""
-        return np.where(status > 0, self.upper(tau), self.lower(tau))
+        return np.where(status > 0, self.upper(tau, back), self.lower(tau, back))
 
     def shrunk(self, tau: float) -> MovingBox:
         """The box at a fixed τ times t: a path in t from the trivial problem to that at τ."""

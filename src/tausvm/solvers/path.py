@@ -6,11 +6,13 @@ Bounds are straight lines in τ, so β is piecewise linear (Proposition 3.1 of t
 paper) and Algorithm 1 walks from kink to kink. The first solution is found by the same walk:
 with all bounds at zero the solution is β = 0, and opening the box at a fixed τ leads to the
 solution there.
+
+Every piece is certified (:mod:`path_check`). Where the walk cannot go on, it begins again from a
+direct solution at the level it had reached, and where that does not help from one further on.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -20,9 +22,9 @@ from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
 
 from .moving_box import MovingBox
-from .path_coarse import Found, solve_level, solve_one_by_one
-from .path_log import PathLog, joined
-from .path_problem import PathError, PathOptions, PathProblem, PathResult
+from .path_coarse import LevelSolver
+from .path_log import PathLog, joined, joined_gaps
+from .path_problem import PathError, PathOptions, PathProblem, PathResult, PathStopped
 from .path_walk import NO_FACTOR, Leg, State, Walker
 from .result import Status
 from .tau_path import Chain, TauPath
@@ -31,32 +33,66 @@ Array = NDArray[np.float64]
 Signs = NDArray[np.int8]
 
 #: how far labels are moved apart, as a share of their size, and boxes made narrower: points that
-#: would reach the margin together, or depend on each other there, come one after the other
-APART = 1e-10
+#: would reach the margin together, or depend on each other there, come one after the other; and
+#: the same as a share of the tolerance
+APART, APART_OF_TOL = 1e-10, 0.1
 #: the level from which the path is walked up and down where no end will do, and from which on a
 #: walk counts from the other end
 MIDDLE = 0.5
 #: down and up: the sign of a step in τ, and the last level
 WAYS = ((-1, 0.0), (1, 1.0))
-#: a walk that fails this near to the end of its leg is at it
-AT_END = 1e-10
+#: where nothing meets the tolerance, a walk goes on with pieces of up to so many times the best gap
+LENIENCE = 2.0
+#: how often a walk may fail within a leg, and in a row at one level
+MOST_FAILURES, MOST_STUCK = 300, 20
+#: direct solutions in a row that may miss the tolerance before no more are tried
+HOPELESS = 3
 #: up to this order a matrix on which the walk failed is checked for negative eigenvalues beyond
 #: this share of its largest entry
 CHECKED_ORDER, INDEFINITE_SHARE = 2000, 1e-6
-#: how many pieces of a thinned path are checked
-PIECES_CHECKED = 200
+#: the way in τ to the next level that is solved where a walk cannot go on, its largest share of the
+#: way that is left to the end, and how often it is shortened where the straight line is not good
+#: enough
+NEXT_LEVEL, NEXT_SHARE, SHORTENINGS = 1 / 64, 0.5, 5
+#: how many levels are solved at most, where one that misses the tolerance counts as so many
+MOST_LEVELS, MISSED = 250, 5
 
 
 def follow_path(problem: PathProblem, options: PathOptions | None = None) -> PathResult:
-    """All kinks for τ from 0 to 1, with the gaps of the checks on the way."""
+    """All pieces for τ from 0 to 1, each with a bound on its gap."""
+    options = options or PathOptions()
+    if not problem.y.any():
+        return _nothing_to_fit(problem, options)
     rng = np.random.default_rng(0)
     y = problem.y
-    spread = float(np.abs(y - np.median(y)).mean() or np.abs(y).max() or 1.0)
-    # away from zero: for labels ±1 that costs a share APART of the objective at most
-    apart = y + APART * spread * np.where(y < 0, -1.0, 1.0) * rng.uniform(size=problem.n)
+    middle = float(np.median(y))
+    spread = float(np.abs(y - middle).mean() or np.abs(y).max())
+    apart = min(APART, APART_OF_TOL * options.tol)
+    # outwards: then those with the largest and the smallest targets, where a path ends, lose
+    # nothing that counts, and for labels ±1 it costs a share ``apart`` of the objective at most
+    inner = middle if problem.offset and (y < 0).any() != (y > 0).any() else 0.0
+    moved = y + apart * spread * np.where(y < inner, -1.0, 1.0) * rng.uniform(size=problem.n)
     # narrower boxes: what is feasible for them is feasible
-    box = MovingBox(problem.box.numbers * (1.0 - APART * rng.uniform(size=problem.n)))
-    return _WholePath(Walker(problem, apart, box, spread, options or PathOptions())).result()
+    box = problem.box.times(1.0 - apart * rng.uniform(size=problem.n))
+    try:
+        return _WholePath(Walker(problem, moved, box, spread, options, apart)).result()
+    finally:
+        problem.products.watch = None
+
+
+def _nothing_to_fit(problem: PathProblem, options: PathOptions) -> PathResult:
+    """Targets that are all 0: so are f and b at every level."""
+    started = options.clock()
+    log = PathLog(np.inf, 0.0, 0.0, np.arange(problem.n), np.zeros(problem.n))
+    sets = np.zeros(problem.n, dtype=np.int8)
+    log.begin_leg(0.0, 1)
+    log.add_solution(1.0, 0.0, np.zeros(problem.n), sets, sets, 0.0)
+    path = TauPath(problem.box, sets, log.chain())
+    seconds = options.clock() - started
+    ends = np.array([0.0, 1.0])
+    return PathResult(
+        path, Status.SOLVED, 0, 0, ends, np.zeros(1), 1, None, (0.0, 1.0), seconds
+    )  # fmt: skip
 
 
 class _WholePath:
@@ -66,46 +102,78 @@ class _WholePath:
         self.walker = walker
         self.problem, self.box, self.options = walker.problem, walker.box, walker.options
         self.products = walker.windows.products
-        #: whether the solution in hand was reached by a walk, so that others can be
-        self.followed = True
         self.resolved: list[float] = []
+        self.reached = [MIDDLE, MIDDLE]
+        self.stopped: Status | None = None
+        self._levels: LevelSolver | None = None
+        self._n_levels = self._hopeless = 0
+        self._step = NEXT_LEVEL
+        self._definite = False
 
     def result(self) -> PathResult:
-        first, start = self._first()
-        n_start, self.walker.n_kinks = self.walker.n_kinks, 0
-        followed = self.followed
+        try:
+            first, start = self._first()
+        except PathStopped as stop:
+            self.stopped = stop.status
+            first, start = self._constant(MIDDLE), MIDDLE
+        n_start = self.walker.n_kinks
         ends: list[Signs] = []
-        chains: list[Chain] = []
-        thinned = 1
+        logs: list[PathLog] = []
         n_ways = sum(start != last for _, last in WAYS)
         limit = self.options.memory_limit * 2**20 / n_ways
-        for way, last in WAYS:
-            state, self.followed = first, followed
+        for side, (way, last) in enumerate(WAYS):
             log = PathLog(limit, start, first.offset, first.free, first.beta[first.free])
-            for leg in self._legs(start, last, way, log):
-                state = self._follow_or_solve(leg, state.at_start(leg.begin))
-            if self.problem.offset:
-                log.close(self.problem.closing_offset(last))
-            ends.append(state.status)
-            chains.append(log.chain())
-            thinned = max(thinned, log.every)
+            self.reached[side] = start
+            ends.append(self._one_way(log, first, start, way, last).status)
+            logs.append(log)
+        self.problem.products.watch = None  # what is left is the certificate
+        chains: list[Chain] = [log.chain() for log in logs]
         path = joined(self.box, ends[0], chains[0], chains[1], first.status)
-        if thinned > 1:
-            self._check_pieces(path)
-        order = np.argsort(self.walker.checked, kind="stable")
-        gaps = np.array(self.walker.gaps)[order]
-        met = gaps.max(initial=0.0) <= self.options.tol
+        gaps = self._certified(path, joined_gaps(logs[0].gaps(), logs[1].gaps()))
+        status = Status.SOLVED if gaps.max() <= self.options.tol else Status.NUMERICAL_ERROR
         return PathResult(
             path=path,
-            status=Status.SOLVED if met else Status.NUMERICAL_ERROR,
-            n_kinks=self.walker.n_kinks,
+            status=self.stopped or status,
+            n_kinks=self.walker.n_kinks - n_start,
             n_start=n_start,
-            checked=np.array(self.walker.checked)[order],
+            checked=path.chain.tau,
             gaps=gaps,
-            thinned=thinned,
+            thinned=max(log.every for log in logs),
             resolved=(min(self.resolved), max(self.resolved)) if self.resolved else None,
-            seconds=time.perf_counter() - self.walker.started,
+            reached=(self.reached[0], self.reached[1]),
+            seconds=self.walker.seconds,
         )
+
+    def _one_way(self, log: PathLog, first: State, start: float, way: int, last: float) -> State:
+        """From the first solution to one end."""
+        state = first
+        for leg in self._legs(start, last, way, log):
+            log.begin_leg(leg.base, leg.way)
+            state = state.at_start(leg.begin)
+            try:
+                if self.stopped:
+                    raise PathStopped(self.stopped)
+                state = self._follow_or_solve(leg, state)
+                self.reached[way > 0] = leg.level(leg.end)
+            except PathStopped as stop:
+                if self.stopped is None:
+                    self.stopped = stop.status
+                    state = self.walker.last
+                    self.reached[way > 0] = leg.level(state.t)
+                end, gap = self.walker.line_to_end(leg, state)
+                self.walker.add(leg, state, end, gap)
+                state = end
+        if self.problem.offset and start != last:
+            log.close(self.problem.closing_offset(last))
+        return state
+
+    def _certified(self, path: TauPath, gaps: Array) -> Array:
+        """The bounds of all pieces: of those that nobody looked at, and a second look where one
+        is too large."""
+        open_ = np.flatnonzero(~(gaps <= self.options.tol))
+        if len(open_):
+            gaps[open_] = self.walker.check.pieces(path, open_)
+        return gaps
 
     # ---- the first solution ----
 
@@ -126,9 +194,15 @@ class _WholePath:
             return self.walker.follow(leg, self.walker.trivial(MIDDLE)), MIDDLE
         except PathError as error:
             self._refuse_indefinite(error)
-            found = solve_level(self.problem, self.box, MIDDLE, self.options)
-            self.followed = False
-            return self._unfollowed(0.0, found), MIDDLE
+            return self._solved(self.box, MIDDLE), MIDDLE
+
+    def _constant(self, tau: float) -> State:
+        """β = 0 with the best constant: where there was no time for more."""
+        n = self.problem.n
+        b = self.problem.settled_offset(np.zeros(n), 0.0, tau)
+        free = np.arange(n)
+        status = np.zeros(n, dtype=np.int8)
+        return State(0.0, np.zeros(n), self.walker.y - b, status, b, free, NO_FACTOR, np.zeros(n))
 
     def _open(self, tau: float) -> NDArray[np.bool_]:
         return self.box.upper(tau) > self.box.lower(tau)
@@ -138,9 +212,15 @@ class _WholePath:
         rows = np.flatnonzero(self._open(tau))
         box = MovingBox(self.box.numbers[:, rows])
         part = PathProblem(self.products.take(rows), self.problem.y[rows], box, False)
-        walker = Walker(part, self.walker.y[rows], box, self.walker.scale, self.options)
-        found = walker.follow(Leg(box.shrunk(tau), 0.0, 1.0, tau, 0), walker.trivial(tau))
-        self.walker.n_kinks += walker.n_kinks
+        old = self.walker
+        left = replace(
+            self.options, time_limit=self._seconds_left(), max_iter=self.walker.kinks_left
+        )
+        walker = Walker(part, old.y[rows], box, old.scale, left, old.apart)
+        try:
+            found = walker.follow(Leg(box.shrunk(tau), 0.0, 1.0, tau, 0), walker.trivial(tau))
+        finally:
+            self.walker.n_kinks += walker.n_kinks
         beta = np.zeros(self.problem.n)
         beta[rows] = found.beta
         fitted = self.products.product(beta)
@@ -149,22 +229,21 @@ class _WholePath:
         status[rows] = found.status
         return State(0.0, beta, residual, status, 0.0, rows[found.free], NO_FACTOR, fitted)
 
-    def _unfollowed(self, t: float, found: Found) -> State:
-        """A state from which no walk goes on: without residuals and a factor."""
-        free = np.flatnonzero(found.status == 0)
-        nothing = np.zeros(self.problem.n)
-        return State(t, found.beta, nothing, found.status, found.offset, free, NO_FACTOR, nothing)
+    def _seconds_left(self) -> float | None:
+        limit = self.options.time_limit
+        return None if limit is None else max(limit - self.walker.seconds, 0.0)
 
     def _refuse_indefinite(self, error: PathError) -> None:
         """Raise where the matrix is to blame: its smallest eigenvalue, if that is affordable."""
         n = self.problem.n
-        if not error.indefinite and n <= CHECKED_ORDER:
+        if not error.indefinite and not self._definite and n <= CHECKED_ORDER:
             everything = np.arange(n)
             K = self.problem.products.block(everything, everything)
             smallest = eigvalsh(K, subset_by_index=[0, 0])[0]
             error.indefinite = bool(smallest < -INDEFINITE_SHARE * np.abs(K).max())
         if error.indefinite:
             raise error
+        self._definite = True
 
     # ---- legs ----
 
@@ -178,49 +257,81 @@ class _WholePath:
         yield Leg(self.box.from_(last, way), -abs(last - MIDDLE), 0.0, last, way, log)
 
     def _follow_or_solve(self, leg: Leg, state: State) -> State:
-        """Walk a leg; where that fails, solve for the rest of it level by level."""
-        assert leg.log is not None
-        leg.log.begin_leg(leg.base, leg.way)
-        if self.followed:
+        """Walk a leg. Where that fails, go on from a direct solution at the level that was
+        reached, and if no piece follows from there, from one at the next level or with the best
+        piece that can be had."""
+        tried, failures, stuck = -np.inf, 0, 0
+        self.walker.tol = self.options.tol
+        while True:
             try:
                 return self.walker.follow(leg, state)
             except PathError as error:
                 self._refuse_indefinite(error)
+            reached = self.walker.last
+            failures, stuck = failures + 1, stuck + 1 if reached.t == tried else 0
+            end, gap = self.walker.line_to_end(leg, reached)
+            if gap <= self.options.tol or failures > MOST_FAILURES:
+                self.walker.add(leg, reached, end, gap)
+                return end
+            state = reached
+            if reached.t > tried and self._hopeless < HOPELESS and self._n_levels < MOST_LEVELS:
+                state = self._again_at(leg, reached)
+            elif not self._go_on(leg, reached, stuck > MOST_STUCK):
+                self.walker.add(leg, reached, end, gap)
+                return end
+            else:
                 state = self.walker.last
-        reached, last = leg.level(state.t), leg.level(leg.end)
-        if leg.end - state.t < AT_END:
-            return self._stay_to_end(leg, state)
-        self.followed = False
-        self.resolved.append(reached)
-        for found in solve_one_by_one(
-            self.problem, self.box, (state.beta, state.offset), reached, last, self.options
-        ):
-            t = leg.way * (found.tau - leg.base)
-            leg.log.add_solution(t, found.offset, found.beta, state.status, found.status)
-            state = self._unfollowed(t, found)
-            self.walker.note(0.5 * (reached + found.tau), found.gap)
-            reached = found.tau
-            self.resolved.append(reached)
+            tried = state.t
+
+    def _solved(self, box: MovingBox, t: float) -> State:
+        """A direct solution where the box is at t."""
+        self.walker.stop_in_time()
+        if self._levels is None:
+            self._levels = LevelSolver(self.walker)
+        self._n_levels += 1
+        return self._levels.state(box, t)
+
+    def _again_at(self, leg: Leg, reached: State) -> State:
+        """The same level, solved directly, if that is better."""
+        state = self._solved(leg.box, reached.t)
+        gap, old = (self.walker.line(leg, found, found) for found in (state, reached))
+        missed = gap > self.options.tol
+        self._hopeless = self._hopeless + 1 if missed else 0
+        self._n_levels += MISSED - 1 if missed else 0
+        if gap > old:
+            return reached
+        self.walker.add(leg, reached, state, gap)
         return state
 
-    def _stay_to_end(self, leg: Leg, state: State) -> State:
-        """The end of a leg for the sets of a state that is next to it."""
-        assert leg.log is not None
-        t, status = leg.end, state.status
-        lower, upper = leg.box.lower(t), leg.box.upper(t)
-        beta = np.where(status > 0, upper, np.where(status < 0, lower, state.beta))
-        beta = np.clip(beta, lower, upper)
-        leg.log.add_solution(t, state.offset, beta, status, status)
-        return replace(state, t=t, beta=beta)
+    def _go_on(self, leg: Leg, reached: State, stuck: bool) -> bool:
+        """Let the walk go on where no piece meets the tolerance: with the piece at which it
+        ended, or from the next level, whichever is better; False where neither is left."""
+        walker, tol = self.walker, self.options.tol
+        piece = 1.0 if stuck else walker.next_gap
+        if self._n_levels < MOST_LEVELS:
+            state, gap = self._next_level(leg, reached)
+            if gap <= tol or gap < piece or stuck:
+                self.walker.add(leg, reached, state, gap)
+                self.resolved += [leg.level(reached.t), leg.level(state.t)]
+                walker.tol = max(tol, LENIENCE * self.walker.line(leg, state, state))
+                return True
+        walker.tol = max(tol, LENIENCE * piece)
+        return piece < 1.0
 
-    def _check_pieces(self, path: TauPath) -> None:
-        """The gaps in the middle of the widest pieces of a path that was thinned."""
-        taus = path.chain.tau
-        widest = np.argsort(-np.diff(taus), kind="stable")[:PIECES_CHECKED]
-        for piece in widest:
-            tau = float(0.5 * (taus[piece] + taus[piece + 1]))
-            beta, b = path.solution(tau)
-            fitted = self.products.product(beta)
-            b = self.problem.settled_offset(fitted, b, tau)
-            primal, dual = self.problem.objectives(beta, fitted, b, tau)
-            self.walker.note(tau, self.problem.gap(primal, dual))
+    def _next_level(self, leg: Leg, reached: State) -> tuple[State, float]:
+        """The next level, solved directly, or one nearer if the straight line to it is no good,
+        and a bound for that line."""
+        step = min(self._step, NEXT_LEVEL, NEXT_SHARE * (leg.end - reached.t))
+        tol = self.options.tol
+        for shortening in range(SHORTENINGS + 1):
+            state = self._solved(leg.box, reached.t + step)
+            gap = self.walker.line(leg, reached, state)
+            # on a line that leaves out kinks the gap grows with the square of the way
+            factor = 0.8 * float(np.sqrt(tol / max(gap, 0.01 * tol)))
+            if gap <= tol or shortening == SHORTENINGS or self._n_levels >= MOST_LEVELS:
+                break
+            step *= min(max(factor, 0.1), 0.5)
+        if self.walker.line(leg, state, state) > tol:
+            self._n_levels += MISSED - 1
+        self._step = step * min(max(factor, 1.0), 4.0)
+        return state, gap

@@ -1,105 +1,114 @@
-"""Solutions level by level, where a path cannot be followed.
+"""Solutions at single levels, where a path cannot be followed.
 
 Bounds are straight lines in τ: on the straight line between two feasible points every point is
-feasible for its τ, and its duality gap tells how good it is. Levels are added in the middle of
-pieces until the gaps there are small enough.
+feasible for its τ, and the check of its piece tells how good it is. From a solution at a level a
+walk can begin, once its free points are independent of each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpstrf
 
 from ..kernels import PrecomputedGram
 from ..losses import DualTerms
 from .moving_box import MovingBox
-from .path_problem import PathError, PathOptions, PathProblem
+from .path_problem import PathError
+from .path_walk import INDEPENDENCE, NO_FACTOR, State, Walker
 from .problem import Problem
-from .result import SolverOptions, relative_gap
+from .result import SolverOptions
 
 Array = NDArray[np.float64]
+Index = NDArray[np.intp]
 Signs = NDArray[np.int8]
 
-#: pieces to begin with, and at most
-PIECES, MOST_PIECES = 16, 512
 #: β this near to its bound, as a share of the box, is at it
 AT_BOUND = 1e-9
+#: up to this many points a level is solved by the interior-point method, to rounding
+DIRECT = 1000
+#: iterations of a level's solve: each is a whole run of the interior-point method, or many
+#: thousands of steps of ``block``
+MOST_ITERATIONS = {"interior_point": 4, "block": 200}
 
 
-@dataclass
-class Found:
-    """A solution at a level, and the gap in the middle of the piece that leads to it."""
+class LevelSolver:
+    """Solves single levels of the problem that a walker walks."""
 
-    tau: float
-    beta: Array
-    offset: float
-    status: Signs
-    gap: float
+    def __init__(self, walker: Walker) -> None:
+        problem = walker.problem
+        self.walker = walker
+        n = problem.n
+        if 8.0 * n * n > walker.options.cache_size * 2**20:
+            raise PathError(False)
+        everything = np.arange(n)
+        self.gram = PrecomputedGram(walker.windows.products.block(everything, everything))
 
+    def state(self, box: MovingBox, t: float) -> State:
+        """The solution where the box is at t, as a state from which a walk may begin."""
+        walker = self.walker
+        problem = walker.problem
+        lower, upper = box.lower(t), np.maximum(box.lower(t), box.upper(t))
+        terms = DualTerms.build(problem.n, lower=np.minimum(lower, 0), upper=np.maximum(upper, 0))
+        posed = Problem(self.gram, walker.y, terms, problem.offset)
+        beta, offset = self._solved(posed)
+        beta = problem.feasible(beta, t, box)
+        room = AT_BOUND * (upper - lower)
+        status = np.zeros(problem.n, dtype=np.int8)
+        status[beta >= upper - room] = 1
+        status[beta <= lower + room] = -1
+        status[upper <= lower] = np.where((walker.y - offset)[upper <= lower] < 0, -1, 1)
+        beta = np.where(status > 0, upper, np.where(status < 0, lower, beta))
+        self._make_independent(beta, status, lower, upper)
+        free = np.flatnonzero(status == 0)
+        nothing = np.zeros(problem.n)
+        state = State(t, beta, nothing, status, offset, free, NO_FACTOR, nothing)
+        walker.evaluate(state)
+        return state
 
-def solve_one_by_one(
-    problem: PathProblem,
-    box: MovingBox,
-    start: tuple[Array, float],
-    first: float,
-    last: float,
-    options: PathOptions,
-) -> Iterator[Found]:
-    """Solutions from one level to another, in this order, without the first.
+    def _solved(self, posed: Problem) -> tuple[Array, float]:
+        from . import solve  # the table of solvers knows this module's neighbours
 
-    ``box`` is the one of the path's records: values at bounds are its bounds.
-    """
-    gram = _gram(problem, options)
-    beta, offset = start
-    pieces = [(a, b, 0) for a, b in _pairs(np.linspace(first, last, PIECES + 1))][::-1]
-    count = PIECES
-    while pieces:
-        left, right, depth = pieces.pop()
-        found = _solve(problem, box, gram, right, options)
-        middle = 0.5 * (left + right)
-        fitted = gram.product(between := 0.5 * (beta + found.beta))
-        b = 0.5 * (offset + found.offset)
-        found.gap = relative_gap(*problem.objectives(between, fitted, b, middle))
-        if found.gap > options.tol and count < MOST_PIECES and depth < 8:
-            count += 1
-            pieces += [(middle, right, depth + 1), (left, middle, depth + 1)]
-            continue
-        yield found
-        beta, offset = found.beta, found.offset
+        walker = self.walker
+        limit = walker.options.time_limit
+        if limit is not None:
+            limit = max(limit - walker.seconds, 0.0)
+        solver = "interior_point" if posed.n <= DIRECT else "block"
+        options = SolverOptions(
+            tol=1e-3 * walker.options.tol,
+            max_iter=MOST_ITERATIONS[solver],
+            time_limit=limit,
+            clock=walker.options.clock,
+        )
+        result = solve(posed, solver, options)
+        return result.beta, result.intercept
 
-
-def solve_level(problem: PathProblem, box: MovingBox, tau: float, options: PathOptions) -> Found:
-    """The solution at one level."""
-    return _solve(problem, box, _gram(problem, options), tau, options)
-
-
-def _gram(problem: PathProblem, options: PathOptions) -> PrecomputedGram:
-    n = problem.n
-    if 8.0 * n * n > options.cache_size * 2**20:
-        raise PathError(False)
-    everything = np.arange(n)
-    return PrecomputedGram(problem.products.block(everything, everything))
-
-
-def _pairs(levels: Array) -> list[tuple[float, float]]:
-    return list(zip(levels[:-1].tolist(), levels[1:].tolist(), strict=True))
-
-
-def _solve(
-    problem: PathProblem, box: MovingBox, gram: PrecomputedGram, tau: float, options: PathOptions
-) -> Found:
-    from . import solve  # the table of solvers knows this module's neighbours
-
-    lower, upper = box.lower(tau), box.upper(tau)
-    terms = DualTerms.build(problem.n, lower=np.minimum(lower, 0), upper=np.maximum(upper, 0))
-    posed = Problem(gram, problem.y, terms, problem.offset)
-    result = solve(posed, "auto", SolverOptions(tol=0.1 * options.tol))
-    width = upper - lower
-    status = np.zeros(problem.n, dtype=np.int8)
-    status[result.beta >= upper - AT_BOUND * width] = 1
-    status[result.beta <= lower + AT_BOUND * width] = -1
-    beta = np.where(status > 0, upper, np.where(status < 0, lower, result.beta))
-    return Found(tau, beta, result.intercept, status, np.inf)
+    def _make_independent(self, beta: Array, status: Signs, lower: Array, upper: Array) -> None:
+        """Move free points that depend on the others, until a bound stops them: f stays."""
+        free = np.flatnonzero(status == 0)
+        if len(free) < 2:
+            return
+        K = self.walker.windows.matrix(free)
+        _, order, rank, _ = dpstrf(K, lower=1, tol=INDEPENDENCE * float(np.diagonal(K).max()))
+        order = order - 1
+        inner = list(order[:rank])
+        for j in order[rank:]:
+            try:
+                factor = cho_factor(K[np.ix_(inner, inner)], lower=True)
+            except LinAlgError:
+                return
+            way = np.r_[-cho_solve(factor, K[inner, j]), 1.0]
+            points = free[[*inner, j]]
+            up, down = upper[points] - beta[points], beta[points] - lower[points]
+            if down[-1] < up[-1]:
+                way = -way
+            with np.errstate(divide="ignore", invalid="ignore"):
+                steps = np.where(way > 0, up / way, np.where(way < 0, -down / way, np.inf))
+            first = int(np.argmin(steps))
+            beta[points] = np.clip(beta[points] + steps[first] * way, lower[points], upper[points])
+            stopped = points[first]
+            status[stopped] = 1 if way[first] > 0 else -1
+            beta[stopped] = upper[stopped] if way[first] > 0 else lower[stopped]
+            if first < len(inner):
+                inner[first] = j

@@ -27,7 +27,10 @@ class PathLog:
         #: of so many kinks one is kept
         self.every = 1
         self._seen = 0
-        self.tau = [np.array([tau])]
+        self._ends_with_kink = True
+        self.tau, self.back = [np.array([tau])], [np.array([tau - 1.0])]
+        #: bounds on the gap of the piece that leads to a record; not a number where none is known
+        self.gap = [np.array([np.nan])]
         self.offset = [np.array([offset])]
         self.size = [np.array([len(free)], dtype=np.int64)]
         self.members = [free.astype(np.int32)]
@@ -42,8 +45,9 @@ class PathLog:
         """From here on the level of a t is base + way·t."""
         self._base, self._way = base, way
 
-    def add(self, core: PathCore, window: Index, kinks: int, last: bool) -> None:
-        """The first kinks that a batch logged; its points are those of the window."""
+    def add(self, core: PathCore, window: Index, kinks: int, gaps: Array, last: bool) -> None:
+        """The first kinks that a batch logged, with the bounds of the pieces that lead to them;
+        its points are those of the window."""
         size = np.array(core.log_size[:kinks], dtype=np.int64)
         begin = np.r_[0, np.cumsum(size)]
         numbers = self._seen + np.arange(kinks)
@@ -67,6 +71,7 @@ class PathLog:
             size[kept],
             members.astype(np.int32),
             np.array(core.values[: begin[-1]])[values],
+            gaps if self.every == 1 else np.full(np.count_nonzero(kept), np.nan),
         )
 
     def correct_last(self, offset: float, values: Array) -> None:
@@ -76,8 +81,10 @@ class PathLog:
             if len(values):
                 self.values[-1][-len(values) :] = values
 
-    def add_solution(self, t: float, offset: float, beta: Array, old: Signs, new: Signs) -> None:
-        """A solution that was found otherwise."""
+    def add_solution(
+        self, t: float, offset: float, beta: Array, old: Signs, new: Signs, gap: float
+    ) -> None:
+        """A solution that was found otherwise, and the bound of the piece that leads to it."""
         free = np.flatnonzero(new == 0)
         changed = np.flatnonzero(new != old)
         self.at.append(np.full(len(changed), self._records))
@@ -85,18 +92,28 @@ class PathLog:
         self.status.append(new[changed])
         size = np.array([len(free)], dtype=np.int64)
         place, b = np.array([t]), np.array([offset])
-        self._add_records(place, b, size, free.astype(np.int32), beta[free])
+        bound = np.array([gap if self._ends_with_kink else np.nan])
+        self._add_records(place, b, size, free.astype(np.int32), beta[free], bound)
+        self._ends_with_kink = True
 
     def _add_records(
-        self, t: Array, offset: Array, size: Index, members: NDArray[np.int32], values: Array
+        self,
+        t: Array,
+        offset: Array,
+        size: Index,
+        members: NDArray[np.int32],
+        values: Array,
+        gap: Array,
     ) -> None:
         self.tau.append(np.clip(self._base + self._way * t, 0.0, 1.0))
+        self.back.append(np.clip((self._base - 1.0) + self._way * t, -1.0, 0.0))
         self.offset.append(offset)
         self.size.append(size)
         self.members.append(members)
         self.values.append(values)
+        self.gap.append(gap)
         self._records += len(t)
-        self._bytes += 12 * len(values) + 24 * len(t)
+        self._bytes += 12 * len(values) + 40 * len(t)
         if self._bytes > self.limit:
             self._thin()
 
@@ -110,21 +127,30 @@ class PathLog:
         number = np.cumsum(kept) - kept
         after = np.r_[number, kept.sum()]
         self.tau = [np.concatenate(self.tau)[kept]]
+        self.back = [np.concatenate(self.back)[kept]]
         self.offset = [np.concatenate(self.offset)[kept]]
+        gaps = np.concatenate(self.gap)[kept]
+        gaps[~kept[np.maximum(np.flatnonzero(kept) - 1, 0)]] = np.nan  # two pieces became one
+        self.gap = [gaps]
         self.size = [size[kept]]
         self.members = [np.concatenate(self.members)[values]]
         self.values = [np.concatenate(self.values)[values]]
         self.at = [after[np.concatenate(self.at)]]
         self._records = int(kept.sum())
-        self._bytes = 12 * len(self.values[0]) + 24 * self._records
+        self._bytes = 12 * len(self.values[0]) + 40 * self._records
         self.every *= 2
 
     def close(self, offset: float) -> None:
         """All β vanish at the end, where the boxes leave no other solution."""
         self.offset[-1][-1] = offset
+        self.gap[-1][-1] = np.nan
         size = int(self.size[-1][-1])
         if size:
             self.values[-1][-size:] = 0.0
+
+    def gaps(self) -> Array:
+        """The bounds of the pieces that lead to the records; none leads to the first."""
+        return np.concatenate(self.gap)
 
     def chain(self) -> Chain:
         """The records as a chain."""
@@ -138,7 +164,13 @@ class PathLog:
             np.concatenate(self.at),
             np.concatenate(self.index),
             np.concatenate(self.status),
+            np.concatenate(self.back),
         )
+
+
+def joined_gaps(down: Array, up: Array) -> Array:
+    """The bounds of all pieces in ascending τ from those of the two legs."""
+    return np.r_[down[:0:-1], up[1:]]
 
 
 def joined(box: MovingBox, lowest: Signs, down: Chain, up: Chain, start: Signs) -> TauPath:
@@ -155,6 +187,8 @@ def joined(box: MovingBox, lowest: Signs, down: Chain, up: Chain, start: Signs) 
     """
     if len(down.tau) == 1:
         return TauPath(box, lowest, up)
+    assert down.back is not None
+    assert up.back is not None
     size = np.diff(down.begin)
     # values of a record stay in their order; the records are taken from the last to the first
     pieces = np.repeat(down.begin[:-1][::-1] - np.r_[0, np.cumsum(size[::-1])[:-1]], size[::-1])
@@ -171,6 +205,7 @@ def joined(box: MovingBox, lowest: Signs, down: Chain, up: Chain, start: Signs) 
         np.r_[last + 1 - down.at[::-1], last + up.at],
         np.r_[down.index[::-1], up.index],
         np.r_[_before(down, start)[::-1], up.status],
+        np.r_[down.back[::-1], up.back[1:]],
     )
     return TauPath(box, lowest, chain, last)
 

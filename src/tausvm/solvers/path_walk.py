@@ -1,12 +1,12 @@
 """One walk from kink to kink: Algorithm 1 of the quantile-path paper, on a box that moves with t.
 
-The core walks batches of kinks on a window of points. After each batch the residuals of all points
-are evaluated exactly; a batch that does not stand up to that is walked again in smaller ones.
+The core walks batches of kinks on a window of points: walk -> verify -> accept or retry. After each
+batch the residuals of all points are evaluated exactly, and every piece of it is certified. The
+pieces before the first that fails are accepted, the rest is walked again in smaller batches.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,10 +15,11 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from .._core.path import BATCH, END, GROW, HARD, INDEFINITE, LOG_FULL, PathCore, SweptCore
 from .moving_box import LOWER_SLOPE, UPPER_SLOPE, MovingBox
+from .path_check import Corner, PieceCheck, Stretch
 from .path_log import PathLog
-from .path_problem import PathError, PathOptions, PathProblem
+from .path_problem import PathError, PathOptions, PathProblem, PathStopped
 from .path_window import Ends, Window, Windows
-from .result import Progress
+from .result import Progress, Status
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -30,10 +31,12 @@ INDEPENDENCE, DEPENDENCE = 1e-12, 1e-13
 #: free points may be this far from the margin, as a share of the labels' size, before a batch
 #: is walked again
 DRIFT = 1e-7
+#: how often they are put back onto it, as long as that brings them nearer
+REFINEMENTS = 3
 #: what rounding may make of a residual, as a share of the terms in it
 EVALUATION = 1e-15
-#: a batch with a larger gap than wanted is walked again down to this many kinks
-FEWEST_FOR_GAP = 4
+#: kinks between two at which f is computed afresh for the certificates
+STRETCH_KINKS = 64
 #: kinks between two exact evaluations of the residuals
 BATCH_KINKS = 512
 #: the matrix of a window is swept from so many free points on, and where it has at most so many
@@ -45,6 +48,7 @@ HARD_KINKS = 16
 ZERO_STEPS = 1000
 
 NO_FACTOR = np.empty((0, 0))
+NO_GAPS = np.empty(0)
 
 
 @dataclass
@@ -60,6 +64,9 @@ class State:
     factor: Array
     fitted: Array
 
+    def corner(self) -> Corner:
+        return Corner(self.t, self.beta, self.offset, self.status, self.fitted)
+
     def ends(self) -> Ends:
         return Ends(self.t, self.beta, self.residual, self.status, self.offset)
 
@@ -67,6 +74,75 @@ class State:
         """The same point as the start of another leg."""
         beta, residual, status = self.beta.copy(), self.residual.copy(), self.status.copy()
         return replace(self, t=t, beta=beta, residual=residual, status=status)
+
+
+@dataclass
+class Batch:
+    """Kinks that the core walked, and where they led.
+
+    Attributes
+    ----------
+    kinks : int
+        How many hold for the points outside the window too.
+    cut : bool
+        Whether that is not all of them.
+    end : State
+        After these kinks, evaluated exactly.
+    gaps, claims : arrays (kinks,)
+        Bounds on the relative gap of the pieces that lead to them; the claims are with the
+        offsets as they are rounded in the user's units.
+    """
+
+    core: PathCore
+    window: Window
+    outcome: int
+    kinks: int
+    cut: bool
+    end: State
+    gaps: Array
+    claims: Array
+
+    @property
+    def swept(self) -> bool:
+        return isinstance(self.core, SweptCore)
+
+    @property
+    def arrived(self) -> bool:
+        return self.outcome == END and not self.cut
+
+    @property
+    def hard(self) -> bool:
+        return self.outcome == HARD and not self.cut
+
+    @property
+    def sound(self) -> bool:
+        """Whether the core had a reason to stop where it did."""
+        return self.cut or self.outcome in (END, BATCH, GROW, LOG_FULL, HARD)
+
+
+class Pace:
+    """How many kinks the next batch has, and whether on a swept matrix."""
+
+    def __init__(self) -> None:
+        self.kinks, self.sweep = BATCH_KINKS, True
+
+    def after(self, batch: Batch) -> None:
+        """A batch was accepted."""
+        self.kinks, self.sweep = min(2 * max(batch.kinks, 16), BATCH_KINKS), True
+        if batch.hard:
+            self.kinks, self.sweep = HARD_KINKS, False
+
+    def again(self, batch: Batch) -> bool:
+        """A batch failed; False where nothing more careful is left."""
+        if batch.swept:
+            self.sweep = False
+            if batch.hard:
+                self.kinks = HARD_KINKS
+            return True
+        if self.kinks == 1:
+            return False
+        self.kinks = max(min(self.kinks, max(batch.core.n_kinks, 1)) // 4, 1)
+        return True
 
 
 @dataclass
@@ -85,7 +161,7 @@ class Leg:
 
 
 class Walker:
-    """Walks legs of one problem, and keeps what it found on the way.
+    """Walks legs of one problem, and certifies what it finds on the way.
 
     Parameters
     ----------
@@ -95,24 +171,38 @@ class Walker:
     scale : float
         The labels' size.
     options : PathOptions
+    apart : float
+        By which share labels and boxes were moved at most.
 
     Attributes
     ----------
     last : State
         The last one that stood up to an exact evaluation.
     n_kinks : int
-    checked, gaps : lists of float
-        Levels at which the path was checked, and the gaps there.
+    tol : float
+        What pieces must meet: the tolerance, or more where nothing better can be had. It is
+        halved with every batch, down to the tolerance again.
+    next_gap : float
+        The bound of the piece after ``last`` at which the walk ended.
     """
 
     last: State
 
     def __init__(
-        self, problem: PathProblem, y: Array, box: MovingBox, scale: float, options: PathOptions
+        self,
+        problem: PathProblem,
+        y: Array,
+        box: MovingBox,
+        scale: float,
+        options: PathOptions,
+        apart: float,
     ) -> None:
         self.problem = problem
         self.options = options
-        self.started = time.perf_counter()
+        self.apart = apart
+        self.started = options.clock()
+        if options.time_limit is not None:
+            problem.products.watch = self.stop_in_time
         self.y = y
         self.box = box
         self.scale = scale
@@ -120,9 +210,10 @@ class Walker:
         typical = float(np.median(diagonal)) or float(diagonal.mean()) or 1.0
         self.shift = typical if problem.offset else 0.0
         self.windows = Windows(problem.products, self.shift, options.cache_size)
+        self.check = PieceCheck(problem, self.windows.products, apart)
         self.n_kinks = 0
-        self.checked: list[float] = []
-        self.gaps: list[float] = []
+        self.tol = options.tol
+        self.next_gap = np.inf
 
     def trivial(self, tau: float) -> State:
         """β = 0, the solution with all bounds at zero, and who is free when they open."""
@@ -145,69 +236,193 @@ class Walker:
             state.residual = y - state.offset
         return state
 
-    def follow(self, leg: Leg, state: State) -> State:
-        """Walk to the end of a leg; returns the state there.
+    # ---- limits ----
 
-        A batch whose end does not stand up to an exact evaluation is walked again in smaller
-        ones, each with a fresh factor.
-        """
-        kinks, sweep = BATCH_KINKS, True
+    @property
+    def seconds(self) -> float:
+        return self.options.clock() - self.started
+
+    def out_of_time(self) -> bool:
+        limit = self.options.time_limit
+        return limit is not None and self.seconds >= limit
+
+    def _kinks_left(self) -> int:
+        most = self.options.max_iter
+        return BATCH_KINKS if most < 0 else max(most - self.n_kinks, 0)
+
+    @property
+    def kinks_left(self) -> int:
+        """What ``max_iter`` leaves, −1 without a limit."""
+        return -1 if self.options.max_iter < 0 else self._kinks_left()
+
+    def stop_in_time(self) -> None:
+        """Ends long work when time is up."""
+        if self.out_of_time():
+            raise PathStopped(Status.TIME_LIMIT)
+
+    def _stop_at_limits(self) -> None:
+        self.stop_in_time()
+        if self._kinks_left() == 0:
+            raise PathStopped(Status.MAX_ITER)
+
+    # ---- a leg ----
+
+    def follow(self, leg: Leg, state: State) -> State:
+        """Walk to the end of a leg; returns the state there."""
+        pace = Pace()
         self.last = state
         self._terms = 0.0
         self.windows.restart()
-        self._evaluate(state)
-        if not self._refresh(state):
+        self.evaluate(state)
+        if not self._refresh(state, leg.box):
             raise PathError(False)
-        while True:
-            kinks = min(kinks, self.windows.most_kinks)
-            slopes = self._slopes(state, leg.box)
-            drive = self.windows.products.product(slopes)
-            if self.windows.needs_rates:
-                self.windows.trend = self._rates(state, slopes, drive)
-            window = self.windows.next(state.free, state.residual)
-            core = self._core(state, leg.box, window, slopes, drive, kinks, sweep)
-            outcome = core.run(
-                leg.end, kinks, 0.0, self._pull(slopes), window.K.shape[0] + ZERO_STEPS
+        arrived = closed = False
+        while not arrived:
+            self._stop_at_limits()
+            batch = self._walk(leg, state, pace)
+            if batch.kinks == 0 and batch.cut:
+                continue  # the next window holds the point that was missed
+            batch = self._verified(leg, state, batch)
+            if batch.kinks == 0 or not batch.sound:
+                if len(batch.gaps) and not closed and leg.level(leg.end) in (0.0, 1.0):
+                    # towards an end many kinks may come within rounding of it
+                    closed = True
+                    end, gap = self.line_to_end(leg, state)
+                    if gap <= self.options.tol:
+                        self.add(leg, state, end, gap)
+                        return end
+                if not pace.again(batch):
+                    self.next_gap = float(batch.gaps[0]) if len(batch.gaps) else np.inf
+                    raise PathError(batch.outcome == INDEFINITE)
+                continue
+            state = self.last = self._accept(leg, batch)
+            pace.after(batch)
+            closed = False
+            self.tol = max(0.5 * self.tol, self.options.tol)
+            arrived = batch.arrived
+        return state
+
+    def _walk(self, leg: Leg, state: State, pace: Pace) -> Batch:
+        """A batch of kinks on a window, as far as it holds for all points."""
+        kinks = min(pace.kinks, self.windows.most_kinks, self._kinks_left())
+        slopes = self._slopes(state, leg.box)
+        drive = self.windows.products.product(slopes)
+        if self.windows.needs_rates:
+            self.windows.trend = self._rates(state, slopes, drive)
+        window = self.windows.next(state.free, state.residual)
+        core = self._core(state, leg.box, window, slopes, drive, kinks, pace.sweep)
+        outcome = core.run(
+            leg.end, kinks, 0.0, self._pull(slopes), window.K.shape[0] + ZERO_STEPS,
+            self.out_of_time,
+        )  # fmt: skip
+        end = self._after(state, leg.box, core, window, core.n_kinks)
+        self.evaluate(end)
+        valid = self.windows.valid_kinks(core, window, state.ends(), end.ends())
+        cut = valid < core.n_kinks
+        if cut:
+            end = self._after(state, leg.box, core, window, valid)
+            self.evaluate(end)
+        return Batch(core, window, outcome, valid, cut, end, NO_GAPS, NO_GAPS)
+
+    def _verified(self, leg: Leg, state: State, batch: Batch) -> Batch:
+        """The batch up to the last kink before which all pieces are certified; its free points
+        are put back onto the margin there."""
+        while batch.kinks > 0 and batch.sound:
+            if not self._refresh(batch.end, leg.box):
+                return replace(batch, kinks=0, gaps=NO_GAPS, claims=NO_GAPS)
+            if leg.log is None:
+                return batch
+            batch.gaps, batch.claims = self._bounds(leg, state, batch)
+            good = int(np.argmin(np.r_[batch.gaps <= self.tol, False]))
+            if good == batch.kinks:
+                return batch
+            end = self._after(state, leg.box, batch.core, batch.window, good)
+            if good > 0:
+                self.evaluate(end)
+            batch = replace(batch, kinks=good, cut=True, end=end)
+        return batch
+
+    def _bounds(self, leg: Leg, state: State, batch: Batch) -> tuple[Array, Array]:
+        """Bounds on the relative gap of every piece of a batch, of the problem as it was posed."""
+        core, window, kinks = batch.core, batch.window, batch.kinks
+        stops = [*range(0, kinks, STRETCH_KINKS), kinks]
+        states = [self._after(state, leg.box, core, window, k) for k in stops[1:-1]]
+        if states:
+            fitted = self.windows.products.product(np.column_stack([s.beta for s in states]))
+            for k, inner in enumerate(states):
+                inner.fitted = np.ascontiguousarray(fitted[:, k])
+        corners = [s.corner() for s in (state, *states, batch.end)]
+        t = np.r_[state.t, np.asarray(core.log_t)[:kinks]]
+        offset = np.r_[state.offset, np.asarray(core.log_offset)[:kinks]]
+        offset[-1] = batch.end.offset
+        changed = np.asarray(core.log_index)[:kinks]
+        box = self.problem.box.from_(leg.base, leg.way)
+        bounds = []
+        for first, last, a, b in zip(corners, corners[1:], stops, stops[1:], strict=False):
+            places = np.union1d(
+                changed[a:b][changed[a:b] >= 0],
+                np.flatnonzero(first.status[window.index] == 0),
+            ).astype(np.int32)
+            moved = window.index[places]
+            beta = np.empty((b - a + 1, len(moved)))
+            beta[0], beta[1:] = first.beta[moved], core.beta_at(a, b, places, first.status[moved])
+            beta[-1] = last.beta[moved]
+            stretch = Stretch(t[a : b + 1], offset[a : b + 1], first, last, moved, beta)
+            bounds.append(self.check.stretch(box, stretch))
+        gaps, claims = zip(*bounds, strict=True)
+        return np.concatenate(gaps), np.concatenate(claims)
+
+    def _accept(self, leg: Leg, batch: Batch) -> State:
+        self.n_kinks += batch.kinks
+        end = batch.end
+        if leg.log is not None:
+            leg.log.add(batch.core, batch.window.index, batch.kinks, batch.claims, batch.arrived)
+            leg.log.correct_last(end.offset, end.beta[end.free])
+            self._report(end, leg.level(end.t))
+        return end
+
+    def _report(self, state: State, tau: float) -> None:
+        if self.options.callback is not None:
+            found = self.problem.certificate(state.beta, state.offset, tau)
+            objective = self.problem.units.objective
+            self.options.callback(
+                Progress(self.n_kinks, self.seconds, objective(found.primal), objective(found.dual))
             )
-            trial = self._after(state, leg.box, core, window, core.n_kinks)
-            self._evaluate(trial)
-            valid = self.windows.valid_kinks(core, window, state.ends(), trial.ends())
-            cut = valid < core.n_kinks
-            if cut and valid == 0:
-                continue
-            hard = outcome == HARD and not cut
-            if hard and valid == 0:
-                kinks, sweep = HARD_KINKS, False
-                continue
-            arrived = outcome == END and not cut
-            sound = cut or outcome in (END, BATCH, GROW, LOG_FULL, HARD)
-            if cut:
-                trial = self._after(state, leg.box, core, window, valid)
-                self._evaluate(trial)
-            if sound and leg.log is not None and kinks > FEWEST_FOR_GAP:
-                # before free points are put back: the other kinks of the batch stay as they are
-                sound = self._gap(trial, leg.level(trial.t))[0] <= self.options.tol
-            sound = sound and self._refresh(trial)
-            if not sound and isinstance(core, SweptCore):
-                sweep = False
-                continue
-            if not sound:
-                if kinks == 1:
-                    raise PathError(outcome == INDEFINITE)
-                kinks = max(kinks // 4, 1)
-                continue
-            kinks, sweep = min(2 * max(valid, 16), BATCH_KINKS), not hard
-            if hard:
-                kinks = HARD_KINKS
-            self.n_kinks += valid
-            state = self.last = trial
-            if leg.log is not None:
-                leg.log.add(core, window.index, valid, arrived)
-                leg.log.correct_last(trial.offset, self._within(leg.box, trial))
-                if not (arrived and self.problem.offset):
-                    self._check(state, leg.level(state.t))
-            if arrived:
-                return state
+
+    # ---- straight lines ----
+
+    def add(self, leg: Leg, old: State, new: State, gap: float) -> None:
+        """A solution that was found otherwise, reached on a straight line."""
+        assert leg.log is not None
+        if self.problem.rounds_offsets:
+            gap = np.nan  # to be looked at with the offsets that predict
+        leg.log.add_solution(new.t, new.offset, new.beta, old.status, new.status, gap)
+        self.last = new
+
+    def line(self, leg: Leg, first: State, last: State) -> float:
+        """A bound on the gap along the straight line between two states."""
+        box, ends = self.problem.box.from_(leg.base, leg.way), np.array([first.t, last.t])
+        beta = np.vstack([first.beta, last.beta])
+        fitted = np.vstack([first.fitted, last.fitted])
+        offset = np.array([first.offset, last.offset])
+        return self.check.piece(box, ends, beta, fitted, offset)
+
+    def line_to_end(self, leg: Leg, state: State) -> tuple[State, float]:
+        """The nearest feasible point at the end of a leg, and a bound for the straight line to it,
+        on which all points are feasible. Where Σβ = 0 leaves no other, that is β = 0."""
+        t, tau = leg.end, leg.level(leg.end)
+        closes = self.problem.offset and tau in (0.0, 1.0)
+        beta = np.zeros(self.problem.n) if closes else self.problem.feasible(state.beta, t, leg.box)
+        everybody = np.zeros(self.problem.n, dtype=np.int8)
+        free = np.arange(self.problem.n)
+        end = replace(state, t=t, beta=beta, status=everybody, free=free)
+        self.evaluate(end)
+        end.offset = (
+            self.problem.closing_offset(tau)
+            if closes
+            else self.problem.settled_offset(end.fitted, state.offset, tau)
+        )
+        return end, self.line(leg, state, end)
 
     # ---- one batch ----
 
@@ -279,11 +494,6 @@ class Walker:
         beta[free] = values
         return State(t, beta, NO_FACTOR, status, offset, free, NO_FACTOR, NO_FACTOR)
 
-    def _within(self, box: MovingBox, state: State) -> Array:
-        """The β of the free points, within their boxes to the last digit."""
-        lower, upper = box.lower(state.t)[state.free], box.upper(state.t)[state.free]
-        return np.clip(state.beta[state.free], lower, upper)
-
     # ---- the margin ----
 
     def _margin(self, state: State, right: Array, drive_sum: float) -> tuple[Array, float]:
@@ -297,7 +507,7 @@ class Walker:
         b = (delta.sum() + drive_sum) / ones.sum()
         return delta - b * ones, float(b)
 
-    def _refresh(self, state: State) -> bool:
+    def _refresh(self, state: State, box: MovingBox) -> bool:
         """A fresh factor and free points back on the margin, given exact residuals; False where
         the free points had gone too far from it."""
         free = state.free
@@ -317,36 +527,44 @@ class Walker:
         rounding = EVALUATION * self._terms * root[free].max()
         if distance > max(DRIFT * self.scale, rounding):
             return False
-        if distance > 1e-13 * self.scale:
-            change, b = self._margin(state, state.residual[free], float(state.beta.sum()))
-            state.beta[free] += change
-            state.offset += b
-            way = np.zeros_like(state.beta)
-            way[free] = change
-            state.fitted += self.windows.products.product(way)
-            state.residual = self.y - state.fitted - state.offset
+        for _ in range(REFINEMENTS):
+            if distance <= 1e-13 * self.scale:
+                break
+            before, closer = distance, replace(state, beta=state.beta.copy())
+            self._back_to_margin(closer, box, K)
+            self.evaluate(closer)
+            distance = np.abs(closer.residual[free]).max()
+            if distance >= before:
+                break
+            state.beta, state.offset = closer.beta, closer.offset
+            state.fitted, state.residual = closer.fitted, closer.residual
         state.residual[free] = 0.0
         return True
 
-    def _evaluate(self, state: State) -> None:
+    def _back_to_margin(self, state: State, box: MovingBox, K: Array) -> None:
+        """Change β of the free points and b until residuals vanish. Points that would leave their
+        boxes are held at the bound: they have just come from there."""
+        free, total = state.free, float(state.beta.sum())
+        lower, upper = box.lower(state.t)[free], box.upper(state.t)[free]
+        change, b = self._margin(state, state.residual[free], total)
+        held = np.zeros(len(free), dtype=bool)
+        while True:
+            target = state.beta[free] + change
+            outside = ~held & ((target < lower) | (target > upper))
+            if not outside.any() or (held | outside).all():
+                break
+            held |= outside
+            change[held] = np.clip(target, lower, upper)[held] - state.beta[free][held]
+            inner = ~held
+            right = state.residual[free] - K[:, held] @ change[held]
+            part = replace(state, free=free[inner])
+            part.factor = cholesky(K[np.ix_(inner, inner)], lower=True, check_finite=False)
+            change[inner], b = self._margin(part, right[inner], total + float(change[held].sum()))
+        state.beta[free] = np.clip(state.beta[free] + change, lower, upper)
+        # the matrix has the shift added, which counts where Σβ was not 0
+        state.offset += b - self.shift * total
+
+    def evaluate(self, state: State) -> None:
+        """f and the residuals of a state, from the data."""
         state.fitted = self.windows.products.product(state.beta)
         state.residual = self.y - state.fitted - state.offset
-
-    # ---- checks ----
-
-    def note(self, tau: float, gap: float) -> None:
-        """The gap at a level that was checked."""
-        self.checked.append(tau)
-        self.gaps.append(gap)
-
-    def _gap(self, state: State, tau: float) -> tuple[float, float, float]:
-        b = self.problem.settled_offset(state.fitted, state.offset, tau)
-        primal, dual = self.problem.objectives(state.beta, state.fitted, b, tau)
-        return self.problem.gap(primal, dual), primal, dual
-
-    def _check(self, state: State, tau: float) -> None:
-        gap, primal, dual = self._gap(state, tau)
-        self.note(tau, gap)
-        if self.options.callback is not None:
-            seconds = time.perf_counter() - self.started
-            self.options.callback(Progress(self.n_kinks, seconds, primal, dual))

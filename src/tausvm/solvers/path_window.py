@@ -14,13 +14,15 @@ sign, the walk is cut before that kink and goes on with a window that holds the 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._core.path import PathCore
-from ..kernels.products import HeldProducts, LinearProducts, Products
+from ..kernels.products import HeldProducts, LinearProducts, MatrixProducts, Products
+from .path_problem import PathStopped
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -54,10 +56,13 @@ class Windows:
         n = len(products)
         self.shift = shift
         self.whole = n <= WHOLE
-        through_features = isinstance(products, LinearProducts) and not products.points.sparse
-        held = isinstance(products, HeldProducts) or self.whole or through_features
+        through_features = isinstance(products, LinearProducts) and (
+            self.whole or not products.points.sparse
+        )
+        held = isinstance(products, HeldProducts | MatrixProducts) or through_features
         if not held and 8.0 * n * n <= cache_size * 2**20:
-            products = HeldProducts(products)
+            with suppress(PathStopped):  # then the walk ends before it begins
+                products = HeldProducts(products)
         self.products = products
         self.root = np.sqrt(products.diagonal())
         #: the rates of all residuals, as they were over the last batch

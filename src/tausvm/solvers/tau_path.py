@@ -34,6 +34,8 @@ class Chain:
         The point whose set changed.
     status : int8 array (n_changes,)
         Its new set: −1 at its lower bound, 0 free, 1 at its upper bound.
+    back : array (n_records,) or None
+        τ − 1, with the digits that τ cannot hold near 1; None where nothing but τ is known.
     """
 
     tau: Array
@@ -44,18 +46,20 @@ class Chain:
     at: NDArray[np.int64]
     index: NDArray[np.int32]
     status: NDArray[np.int8]
+    back: Array | None = None
 
     @property
     def nbytes(self) -> int:
         arrays: list[NDArray[Any]] = [self.tau, self.offset, self.begin, self.members]
         arrays += [self.values, self.at, self.index, self.status]
+        arrays += [] if self.back is None else [self.back]
         return sum(array.nbytes for array in arrays)
 
 
 class TauPath:
     """β(τ), exact at every record and on the straight line between two of them.
 
-    Memory: 12 bytes for every free point of a record, 24 bytes for every record, 13 for every
+    Memory: 12 bytes for every free point of a record, 32 bytes for every record, 13 for every
     change of a point's set, and a copy of the sets (n bytes) for every 1,024 changes.
 
     Parameters
@@ -103,29 +107,34 @@ class TauPath:
         status[chain.index[part]] = chain.status[part]
         return status
 
-    def _at_record(self, record: int) -> Array:
+    def at_record(self, record: int) -> Array:
+        """β at a record."""
         chain = self.chain
-        beta = self.box.bounds(self.status(record), float(chain.tau[record]))
+        back = None if chain.back is None else float(chain.back[record])
+        beta = self.box.bounds(self.status(record), float(chain.tau[record]), back)
         part = slice(chain.begin[record], chain.begin[record + 1])
         beta[chain.members[part]] = chain.values[part]
         return beta
 
     def _locate(self, tau: float) -> tuple[int, float]:
         """The record before τ, and how far τ is from it to the next, in [0, 1]."""
-        taus = self.chain.tau
-        record = int(np.searchsorted(taus, tau, side="right")) - 1
-        record = min(max(record, 0), len(taus) - 2)
-        width = taus[record + 1] - taus[record]
-        return record, float((tau - taus[record]) / width) if width > 0 else 0.0
+        places, wanted = self.chain.tau, tau
+        if tau > 0.5 and self.chain.back is not None:
+            places, wanted = self.chain.back, tau - 1.0
+        record = int(np.searchsorted(places, wanted, side="right")) - 1
+        record = min(max(record, 0), len(places) - 2)
+        width = places[record + 1] - places[record]
+        part = float((wanted - places[record]) / width) if width > 0 else 0.0
+        return record, min(max(part, 0.0), 1.0)
 
     def solution(self, tau: float) -> tuple[Array, float]:
         """β and the offset at τ, in O(n)."""
         record, part = self._locate(tau)
         offset = self.chain.offset
-        beta = self._at_record(record)
+        beta = self.at_record(record)
         if part > 0:
             beta *= 1.0 - part
-            beta += part * self._at_record(record + 1)
+            beta += part * self.at_record(record + 1)
         b = (1.0 - part) * offset[record] + part * offset[record + 1]
         return beta, float(b)
 
