@@ -180,7 +180,7 @@ class KernelMachine(BaseEstimator):
         """The Gram matrix of the training points; fixes the kernel and its γ."""
         if self._precomputed:
             self._centre = None
-            return PrecomputedGram(data.X)
+            return PrecomputedGram(data.X, self.cache_size)
         points = self._kernel_points(data)
         n = len(data)
         fits = 8 * n * n <= self.cache_size * 2**20

@@ -71,7 +71,7 @@ class Gram(ABC):
 
     @property
     def spare_bytes(self) -> float:
-        """Bytes for factors beside the rows: what the budget leaves, or a few megabytes."""
+        """Bytes for blocks and factors beside the rows: what the budget leaves, or a few."""
         return FACTOR_BYTES
 
     @abstractmethod
@@ -157,8 +157,7 @@ class KernelGram(Gram):
 
     @property
     def spare_bytes(self) -> float:
-        held = self._filled * len(self) * self.rows.itemsize
-        return max(self._budget - held, FACTOR_BYTES)
+        return max(self._budget - self.rows.nbytes, FACTOR_BYTES)
 
     def _chunk_rows(self, columns: int) -> int:
         return max(1, CHUNK_BYTES // (8 * max(columns, 1)))
@@ -259,12 +258,19 @@ class PrecomputedGram(Gram):
     ----------
     matrix : array (n, n)
         Not copied where it is in float64 and C order.
+    cache_size : float
+        Megabytes for factors beside it.
     """
 
-    def __init__(self, matrix: Array) -> None:
+    def __init__(self, matrix: Array, cache_size: float = 2000.0) -> None:
+        self._budget = cache_size * 2**20
         self.rows = np.ascontiguousarray(matrix, dtype=np.float64)
         self.slots = np.arange(len(matrix), dtype=np.int64)
         self.diagonal = np.diagonal(self.rows).copy()
+
+    @property
+    def spare_bytes(self) -> float:
+        return max(self._budget, FACTOR_BYTES)
 
     def require(self, index: Index) -> None:
         pass

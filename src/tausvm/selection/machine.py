@@ -24,7 +24,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.atomic import atomic
-from ..estimators.data import TrainingSet, costs, own_origin, training_set, without_cancellation
+from ..estimators.data import TrainingSet, costs, training_set, without_cancellation
 from ..estimators.machine import DISTANCE_KERNELS
 from ..estimators.parameters import check_flag, check_integer, check_positive, refuse
 from ..estimators.regression import KernelRegressor
@@ -272,7 +272,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
     def _centre(self, X: Any) -> Array | None:
         """Where distances alone matter, small coordinates keep their digits in float32."""
         if self.kernel in DISTANCE_KERNELS and not sp.issparse(X):
-            return own_origin(X)
+            return np.asarray(X.mean(axis=0))
         return None
 
     def _axes(

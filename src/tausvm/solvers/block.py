@@ -103,7 +103,7 @@ class _Blocks:
             self.work = 0.0
             self.whole_state = None  # it remembers where β was
             return
-        size = min(size, gram.capacity)
+        size = min(size, gram.capacity, int((gram.spare_bytes / gram.rows.itemsize) ** 0.5))
         share = max(INNER_TOLERANCE, enough) * 0.01**self.idle
         if size >= 0.7 * problem.n and gram.whole:
             everything = np.arange(problem.n)

@@ -26,10 +26,11 @@ def solve_interior_point(
     start : (beta, fitted) or None
         Kept where the method does not find better; it starts from its own centre.
     """
-    if not problem.gram.whole:
+    if not problem.gram.whole or 16.0 * problem.n**2 > problem.gram.spare_bytes:
         raise ValueError(
-            f"solver='interior_point' needs the whole kernel matrix, got {problem.n} samples, "
-            "whose rows do not fit cache_size; raise cache_size or use solver='block'"
+            "solver='interior_point' needs the whole kernel matrix, a copy of it and a factor, got "
+            f"{problem.n} samples, for which these do not fit cache_size; raise cache_size or use "
+            "solver='block'"
         )
     monitor = Monitor(problem, options, "interior_point")
     beta, gradient = problem.starting_point(start)
