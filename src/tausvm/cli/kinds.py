@@ -80,7 +80,7 @@ def _linear(s: Settings) -> Any:
     if s.loss == "svr":
         return tausvm.LinearSVR(epsilon=s.tube, scale_C=True, **common)
     made = tausvm.LinearQuantileSVR if s.loss == "quantile" else tausvm.LinearExpectileSVR
-    return made(tau=s.levels, epsilon=s.zone, **common)
+    return made(tau=s.levels, epsilon=s.zone, scale_C=False, **common)
 
 
 def _tuned_linear(s: Settings) -> Any:
