@@ -116,10 +116,6 @@ CASES = {
         fit("--kind", "svc", "--epsilon", "0.1"),
         ["--epsilon", "--kind svc"],
     ),
-    "time limit of a path": (
-        fit("--kind", "path", "--time-limit", "5"),
-        ["--time-limit", "--kind path"],
-    ),
     "kernel of a linear kind": (
         fit("--kind", "linear", "--kernel", "poly"),
         ["--kernel", "--kind linear"],
@@ -127,14 +123,6 @@ CASES = {
     "gamma of a linear kind": (
         fit("--kind", "linear", "--gamma", "1"),
         ["--gamma", "--kind linear"],
-    ),
-    "time limit of a selection": (
-        fit("--tune", "--time-limit", "5"),
-        ["--time-limit", "--tune"],
-    ),
-    "time limit of a linear selection": (
-        fit("--kind", "linear", "--loss", "svr", "--tune", "--time-limit", "5"),
-        ["--time-limit", "--tune"],
     ),
     "positive of a regression": (fit("--positive", "x"), ["--positive"]),
     "folds": (fit("--tune", "--folds", "1"), ["--folds"]),

@@ -66,7 +66,13 @@ def _svc(s: Settings) -> Any:
 
 
 def _path(s: Settings) -> Any:
-    return tausvm.TauPathSVC(C=s.cost, kernel=s.kernel, gamma=s.gamma, tol=min(s.tol, 1e-6))
+    return tausvm.TauPathSVC(
+        C=s.cost,
+        kernel=s.kernel,
+        gamma=s.gamma,
+        tol=min(s.tol, 1e-6),
+        time_limit=s.time_limit,
+    )
 
 
 def _joint(s: Settings) -> Any:
@@ -80,13 +86,12 @@ def _linear(s: Settings) -> Any:
     if s.loss == "svr":
         return tausvm.LinearSVR(epsilon=s.tube, scale_C=True, **common)
     made = tausvm.LinearQuantileSVR if s.loss == "quantile" else tausvm.LinearExpectileSVR
-    return made(tau=s.levels, epsilon=s.zone, scale_C=False, **common)
+    return made(tau=s.levels, epsilon=s.zone, **common)
 
 
 def _tuned_linear(s: Settings) -> Any:
     if s.loss != "svr":
         return grid_search(s, _linear(s))
-    s.check_unlimited()
     return tausvm.LinearSVRCV(
         Cs=s.grid,
         cv=s.folds,
@@ -94,6 +99,8 @@ def _tuned_linear(s: Settings) -> Any:
         tol=s.tol,
         n_jobs=s.jobs,
         random_state=s.seed,
+        time_limit=s.time_limit,
+        scale_C=True,
     )
 
 
@@ -155,7 +162,7 @@ KINDS: dict[str, Kind] = {
             classifies=True,
             make=_path,
             tune=lambda s: grid_search(s, _path(s)),
-            unused=("--epsilon", "--time-limit"),
+            unused=("--epsilon",),
         ),
         Kind(
             "linear",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import InputError
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -82,8 +80,3 @@ class Settings:
             "random_state": self.seed,
             "refit": True,  # with certificates, and C and γ of one machine to tell
         }
-
-    def check_unlimited(self) -> None:
-        """An error where a selection, whose fits have no time limit, is given one."""
-        if self.time_limit is not None:
-            raise InputError("--time-limit: not together with --tune for this kind")
