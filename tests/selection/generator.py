@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from sklearn.metrics.pairwise import rbf_kernel
+from scipy.spatial.distance import cdist
 
 from tausvm import SVRCV, ExpectileSVRCV, QuantileSVRCV
 
@@ -99,7 +99,7 @@ def true_gap(machine, X, y, weight):
     tube = machine.epsilon / spread
     beta = np.zeros(len(y))
     beta[machine.rows_] = machine.dual_coef_[0] / spread
-    K = rbf_kernel(X, gamma=machine.gamma)
+    K = np.exp(-machine.gamma * cdist(X, X, "sqeuclidean"))
     fitted = (machine.predict(X, raw=True) - machine.intercept_[0]) / spread
     z = (y - centre) / spread
     offset = (machine.intercept_[0] - centre) / spread
@@ -121,9 +121,11 @@ def true_gap(machine, X, y, weight):
     size = max(abs(primal), abs(dual), 1e-14 * nothing)
     if size == 0:
         return 0.0, 0.0
-    rounded = EPSILON * (np.abs(y).max() / spread + K @ np.abs(beta))
+    # distances by inner products round with the squares of the coordinates
+    digits = EPSILON * (1.0 + machine.gamma * np.square(X - X.mean(axis=0)).sum(axis=1).max())
+    rounded = EPSILON * np.abs(y).max() / spread + digits * K @ np.abs(beta)
     steep = cost * slope * (2.0 * excess + rounded if squared else 1.0)
-    unsure = 4.0 * (steep @ rounded + EPSILON * np.abs(beta) @ K @ np.abs(beta))
+    unsure = 4.0 * (steep @ rounded + digits * np.abs(beta) @ K @ np.abs(beta))
     return max(primal - dual, 0.0) / size, unsure / size
 
 
