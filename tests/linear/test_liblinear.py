@@ -14,7 +14,10 @@ from sklearn.datasets import load_svmlight_file
 
 from tausvm import LinearSVR
 
-liblinear = pytest.importorskip("liblinear.liblinearutil", reason="needs liblinear-official")
+liblinear = pytest.importorskip(
+    "liblinear.liblinearutil",
+    reason="needs liblinear-official, which pip install '.[bench]' builds",
+)
 
 Array = NDArray[np.float64]
 SQUARED = "squared_epsilon_insensitive"

@@ -14,15 +14,15 @@
 /* Run TERM for k in [0, n) with lane l = k mod 16, and FLUSH after every block: the inner loop
  * has a fixed length, so that it becomes vector code with one sum a lane. */
 #define IN_LANES(TERM, FLUSH)                                                          \
-    for (long start = 0; start < n; start += SUM_BLOCK) {                              \
-        long end = n - start < SUM_BLOCK ? n : start + SUM_BLOCK;                      \
-        long full = start + (end - start) / SUM_LANES * SUM_LANES;                     \
-        for (long from = start; from < full; from += SUM_LANES)                        \
+    for (int64_t start = 0; start < n; start += SUM_BLOCK) {                           \
+        int64_t end = n - start < SUM_BLOCK ? n : start + SUM_BLOCK;                   \
+        int64_t full = start + (end - start) / SUM_LANES * SUM_LANES;                  \
+        for (int64_t from = start; from < full; from += SUM_LANES)                     \
             for (int l = 0; l < SUM_LANES; l++) {                                      \
-                long k = from + l;                                                     \
+                int64_t k = from + l;                                                  \
                 TERM                                                                   \
             }                                                                          \
-        for (long k = full; k < end; k++) {                                            \
+        for (int64_t k = full; k < end; k++) {                                         \
             int l = (int)(k - full);                                                   \
             TERM                                                                       \
         }                                                                              \
@@ -43,7 +43,7 @@ static inline double lane_sum(float *lanes)
  * of b. */
 static TAUSVM_CLONES void column_pull(const float *restrict y, const float *restrict fitted,
                                       const float *restrict weight, float b, float rise,
-                                      float fall, long n, double *restrict pull,
+                                      float fall, int64_t n, double *restrict pull,
                                       double *restrict bend)
 {
     float pulls[SUM_LANES] = {0}, bends[SUM_LANES] = {0};
@@ -65,7 +65,7 @@ static TAUSVM_CLONES void column_pull(const float *restrict y, const float *rest
 static TAUSVM_CLONES void column_gap(const float *restrict y, const float *restrict fitted,
                                      const float *restrict weight,
                                      const float *restrict beta, float b, float rise,
-                                     float fall, long n, float *restrict gradient,
+                                     float fall, int64_t n, float *restrict gradient,
                                      double *restrict gap, double *restrict primal)
 {
     float gaps[SUM_LANES] = {0}, norms[SUM_LANES] = {0}, losses[SUM_LANES] = {0};
@@ -86,7 +86,7 @@ static TAUSVM_CLONES void column_gap(const float *restrict y, const float *restr
 }
 
 /* sum of a * b */
-static TAUSVM_CLONES double column_dot(const float *restrict a, const float *restrict b, long n)
+static TAUSVM_CLONES double column_dot(const float *restrict a, const float *restrict b, int64_t n)
 {
     float sums[SUM_LANES] = {0};
     double total = 0;
@@ -97,7 +97,7 @@ static TAUSVM_CLONES double column_dot(const float *restrict a, const float *res
 /* The sums of gradient * z and previous * z; previous becomes gradient. */
 static TAUSVM_CLONES void column_descent(const float *restrict z,
                                          const float *restrict gradient,
-                                         float *restrict previous, long n,
+                                         float *restrict previous, int64_t n,
                                          double *restrict now, double *restrict before)
 {
     float nows[SUM_LANES] = {0}, befores[SUM_LANES] = {0};
@@ -114,9 +114,9 @@ static TAUSVM_CLONES void column_descent(const float *restrict z,
 
 /* direction = keep * direction - z */
 static TAUSVM_CLONES void column_turn(float *restrict direction, const float *restrict z,
-                                      float keep, long n)
+                                      float keep, int64_t n)
 {
-    for (long k = 0; k < n; k++)
+    for (int64_t k = 0; k < n; k++)
         direction[k] = keep * direction[k] - z[k];
 }
 
@@ -125,7 +125,7 @@ static TAUSVM_CLONES void column_turn(float *restrict direction, const float *re
 static TAUSVM_CLONES void column_slope(const float *restrict beta,
                                        const float *restrict direction,
                                        const float *restrict weight, float t, float rise,
-                                       float fall, long n, double *restrict slope,
+                                       float fall, int64_t n, double *restrict slope,
                                        double *restrict bend)
 {
     float slopes[SUM_LANES] = {0}, bends[SUM_LANES] = {0};
@@ -142,9 +142,9 @@ static TAUSVM_CLONES void column_slope(const float *restrict beta,
 }
 
 /* a += t * b */
-static TAUSVM_CLONES void column_add(float *restrict a, const float *restrict b, float t, long n)
+static TAUSVM_CLONES void column_add(float *restrict a, const float *restrict b, float t, int64_t n)
 {
-    for (long k = 0; k < n; k++)
+    for (int64_t k = 0; k < n; k++)
         a[k] += t * b[k];
 }
 

@@ -9,21 +9,30 @@ All arrays of a column are rows of float32 matrices of shape (columns, n).
 """
 from libc.math cimport fabs
 
+include "checks.pxi"
+
 cdef extern from "columns.h" nogil:
-    void column_pull(const float*, const float*, const float*, float, float, float, long,
+    void column_pull(const float*, const float*, const float*, float, float, float, int64_t,
                      double*, double*)
     void column_gap(const float*, const float*, const float*, const float*, float, float, float,
-                    long, float*, double*, double*)
-    double column_dot(const float*, const float*, long)
-    void column_descent(const float*, const float*, float*, long, double*, double*)
-    void column_turn(float*, const float*, float, long)
-    void column_slope(const float*, const float*, const float*, float, float, float, long,
+                    int64_t, float*, double*, double*)
+    double column_dot(const float*, const float*, int64_t)
+    void column_descent(const float*, const float*, float*, int64_t, double*, double*)
+    void column_turn(float*, const float*, float, int64_t)
+    void column_slope(const float*, const float*, const float*, float, float, float, int64_t,
                       double*, double*)
-    void column_add(float*, const float*, float, long)
+    void column_add(float*, const float*, float, int64_t)
 
 #: Newton steps on one variable end at this share of the first slope
 cdef double ENOUGH = 1e-3
 cdef int MOST_STEPS = 20
+cdef str UNEQUAL = "all arrays must have a row for each column of the problem, n numbers long"
+
+
+cdef int check_shapes(Py_ssize_t count, Py_ssize_t n, const float[:, ::1] a, const float[:, ::1] b,
+                      const float[:, ::1] c) except -1:
+    return check(a.shape[0] == count and a.shape[1] == n and b.shape[0] == count
+                 and b.shape[1] == n and c.shape[0] == count and c.shape[1] == n, UNEQUAL)
 
 
 def assess(const float[::1] y, const float[::1] weight, const double[:, ::1] ridges,
@@ -33,11 +42,16 @@ def assess(const float[::1] y, const float[::1] weight, const double[:, ::1] rid
 
     ``ridges`` is (columns, 2): rise and fall. ``b`` is where the search for offsets begins.
     """
-    cdef Py_ssize_t c, n = y.shape[0]
+    cdef Py_ssize_t c, n = y.shape[0], count = beta.shape[0]
     cdef double pull, bend, first
     cdef int step
+    if count == 0 or n == 0:
+        return
+    check_shapes(count, n, beta, fitted, gradient)
+    check(weight.shape[0] == n and ridges.shape[0] == count and ridges.shape[1] == 2
+          and b.shape[0] == count and gap.shape[0] == count and primal.shape[0] == count, UNEQUAL)
     with nogil:
-        for c in range(beta.shape[0]):
+        for c in range(count):
             if offset:
                 first = 0
                 for step in range(MOST_STEPS):
@@ -62,10 +76,17 @@ def turn(const float[:, ::1] gradient, float[:, ::1] previous, float[:, :] z,
     sum: a multiple of it keeps Σ direction = 0. ``descent`` is gradientᵀz of the step before
     and becomes that of this one.
     """
-    cdef Py_ssize_t c, n = gradient.shape[1]
+    cdef Py_ssize_t c, n = gradient.shape[1], count = gradient.shape[0]
     cdef double shift, now, before, keep
+    if count == 0 or n == 0:
+        return
+    check_shapes(count, n, gradient, previous, direction)
+    check(z.shape[0] == count and z.shape[1] == n and z.strides[1] == sizeof(float)
+          and descent.shape[0] == count, UNEQUAL)
+    check(not offset or (flat.shape[0] == count and flat.shape[1] == n
+                         and flat_sum.shape[0] == count), UNEQUAL)
     with nogil:
-        for c in range(gradient.shape[0]):
+        for c in range(count):
             if offset:
                 shift = column_dot(&gradient[c, 0], &flat[c, 0], n) / flat_sum[c]
                 column_add(&z[c, 0], &flat[c, 0], <float>(-shift), n)
@@ -85,12 +106,18 @@ def advance(const float[::1] y, const float[::1] weight, const double[:, ::1] ri
 
     ``length`` is the step taken, 0 where rounding leaves no descent.
     """
-    cdef Py_ssize_t c, n = y.shape[0]
+    cdef Py_ssize_t c, n = y.shape[0], count = beta.shape[0]
     cdef double curvature, linear, slope, bend, first, here, t
     cdef float rise, fall
     cdef int step
+    if count == 0 or n == 0:
+        return
+    check_shapes(count, n, beta, fitted, gradient)
+    check_shapes(count, n, direction, product, beta)
+    check(weight.shape[0] == n and ridges.shape[0] == count and ridges.shape[1] == 2
+          and length.shape[0] == count, UNEQUAL)
     with nogil:
-        for c in range(beta.shape[0]):
+        for c in range(count):
             rise = <float>ridges[c, 0]
             fall = <float>ridges[c, 1]
             curvature = column_dot(&direction[c, 0], &product[c, 0], n)

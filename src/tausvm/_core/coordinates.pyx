@@ -15,18 +15,22 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
 import numpy as np
 
+include "checks.pxi"
+
 cdef extern from "loops.h" nogil:
     double one_variable(double, double, double, double, double, double)
-    void update_gains_f32(double*, const double*, const double*, long, const double*,
-                          const float*, const float*, double, double, long, long, long*, double*)
-    void update_gains_f64(double*, const double*, const double*, long, const double*,
-                          const double*, const double*, double, double, long, long, long*, double*)
-    void update_box_gains_f32(int, double*, const double*, long, const double*, const double*,
-                              const float*, const float*, double, double, long, long, long*,
-                              double*)
-    void update_box_gains_f64(int, double*, const double*, long, const double*, const double*,
-                              const double*, const double*, double, double, long, long, long*,
-                              double*)
+    void update_gains_f32(double*, const double*, const double*, int64_t, const double*,
+                          const float*, const float*, double, double, int64_t, int64_t,
+                          int64_t*, double*)
+    void update_gains_f64(double*, const double*, const double*, int64_t, const double*,
+                          const double*, const double*, double, double, int64_t, int64_t,
+                          int64_t*, double*)
+    void update_box_gains_f32(int, double*, const double*, int64_t, const double*, const double*,
+                              const float*, const float*, double, double, int64_t, int64_t,
+                              int64_t*, double*)
+    void update_box_gains_f64(int, double*, const double*, int64_t, const double*, const double*,
+                              const double*, const double*, double, double, int64_t, int64_t,
+                              int64_t*, double*)
 
 ctypedef fused real:
     float
@@ -72,14 +76,18 @@ cdef class CoordinateState:
     cdef bint box, uniform
     cdef int64_t[:, ::1] nearest
     cdef int working_set
-    cdef long last_i, last_j
+    cdef int64_t last_i, last_j
     cdef readonly double best_gain
     cdef double singular
-    cdef readonly long steps, needed
+    cdef readonly int64_t steps, needed
 
     def __init__(self, double[::1] beta, double[::1] gradient, const double[:, ::1] terms,
                  double[::1] diagonal, int working_set=1, int neighbours=15):
         cdef Py_ssize_t m = beta.shape[0]
+        check(gradient.shape[0] == m and diagonal.shape[0] == m and terms.shape[0] == 5
+              and terms.shape[1] == m, "beta, gradient, diagonal and terms must have equal lengths")
+        check(1 <= working_set <= 3, "working_set must be SINGLE, HALVES or NEAREST")
+        check(neighbours >= 1, "neighbours must be at least 1")
         self.beta = beta
         self.gradient = gradient
         self.terms = _table(np.asarray(terms), np.asarray(diagonal))
@@ -211,11 +219,11 @@ cdef class CoordinateState:
             self.nearest[i, p] = k
 
     cdef void gains(self, const real* row_i, const real* row_j, double step_i, double step_j,
-                    long* first, double* gain_i, long* second, double* gain_j) noexcept nogil:
+                    int64_t* first, double* gain_i, int64_t* second, double* gain_j) noexcept nogil:
         """Move the gradient and find the best variable, or the best of each half."""
         cdef Py_ssize_t part, m = self.beta.shape[0], begin = 0
         cdef Py_ssize_t end = m if self.working_set == 1 else m // 2
-        cdef long* index = first
+        cdef int64_t* index = first
         cdef double* gain = gain_i
         for part in range(1 if self.working_set == 1 else 2):
             if part == 1:
@@ -240,12 +248,13 @@ cdef class CoordinateState:
                                  index, gain)
 
     def run(self, const real[:, :] rows, const int64_t[::1] slots, const int64_t[::1] gather,
-            double tol, long max_steps):
+            double tol, int64_t max_steps):
         """Up to ``max_steps`` steps; returns OPTIMAL, STEPS_DONE or NEED_ROW (see PairState)."""
         cdef Py_ssize_t m = self.beta.shape[0], half = m // 2
         if m == 0:
             self.best_gain = 0
             return OPTIMAL
+        check_rows(rows.shape[1], rows.strides[1], sizeof(real), rows.shape[0], slots, gather, m)
         cdef bint gathering = gather is not None
         cdef real[:, ::1] scratch
         if gathering:
@@ -253,10 +262,10 @@ cdef class CoordinateState:
         cdef const real* row_i
         cdef const real* row_j
         cdef Py_ssize_t i = 0, j = 0, k, p, q, anchor
-        cdef long first = 0, second = 0
+        cdef int64_t first = 0, second = 0
         cdef double gain_i = 0, gain_j = 0, step_i, step_j, value, top_gain
         cdef Pair trial, best
-        cdef long done = 0
+        cdef int64_t done = 0
         cdef int status = 1
         cdef int kind = self.working_set
         cdef int c, spare

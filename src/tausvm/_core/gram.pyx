@@ -3,15 +3,19 @@
 cimport cython
 from libc.stdint cimport int64_t
 
+include "checks.pxi"
+
 cdef extern from "loops.h" nogil:
-    void rbf_row_f32(const float*, long, const float*, long, long, float, float*)
-    void rbf_row_f64(const double*, long, const double*, long, long, double, double*)
-    void laplacian_row_f32(const float*, long, const float*, long, long, float, float*)
-    void laplacian_row_f64(const double*, long, const double*, long, long, double, double*)
-    void rbf_from_products_f32(const double*, const double*, double, long, double, float*)
-    void rbf_from_products_f64(const double*, const double*, double, long, double, double*)
-    void accumulate_f32(const float*, long, const int64_t*, const double*, long, long, double*)
-    void accumulate_f64(const double*, long, const int64_t*, const double*, long, long, double*)
+    void rbf_row_f32(const float*, int64_t, const float*, int64_t, int64_t, float, float*)
+    void rbf_row_f64(const double*, int64_t, const double*, int64_t, int64_t, double, double*)
+    void laplacian_row_f32(const float*, int64_t, const float*, int64_t, int64_t, float, float*)
+    void laplacian_row_f64(const double*, int64_t, const double*, int64_t, int64_t, double, double*)
+    void rbf_from_products_f32(const double*, const double*, double, int64_t, double, float*)
+    void rbf_from_products_f64(const double*, const double*, double, int64_t, double, double*)
+    void accumulate_f32(const float*, int64_t, const int64_t*, const double*, int64_t, int64_t,
+                        double*)
+    void accumulate_f64(const double*, int64_t, const int64_t*, const double*, int64_t, int64_t,
+                        double*)
 
 ctypedef fused real:
     float
@@ -26,6 +30,10 @@ def distance_kernel(const real[:, ::1] features, const real[:, ::1] points, doub
     cdef Py_ssize_t i, n = features.shape[1], d = features.shape[0]
     if points.shape[0] == 0 or n == 0:
         return
+    check(points.shape[1] == d, "points must have as many features as the columns")
+    check(out.shape[1] >= n and out.strides[1] == sizeof(real), "rows of out must hold n numbers")
+    check(places.shape[0] == points.shape[0], "places must have an entry for each point")
+    check_places(places, out.shape[0], "places must name rows of out")
     with nogil:
         for i in range(points.shape[0]):
             if real is float:
@@ -51,6 +59,9 @@ def distance_product(const double[:, ::1] features, const double[:, ::1] points,
     cdef Py_ssize_t i, k, start, m, n = features.shape[1], d = features.shape[0]
     if points.shape[0] == 0 or n == 0:
         return
+    check(points.shape[1] == d, "points must have as many features as the columns")
+    check(beta.shape[0] == points.shape[0], "beta must have an entry for each point")
+    check(out.shape[0] == n, "out must have an entry for each column")
     with nogil:
         for start in range(0, n, 512):
             m = min(512, n - start)
@@ -67,11 +78,16 @@ def rbf_from_products(const double[:, ::1] products, const double[::1] row_norms
                       const double[::1] column_norms, double gamma, real[:, :] out,
                       const int64_t[::1] places):
     """out[places] = exp(-gamma * max(row_norms[:, None] + column_norms - 2 * products, 0))."""
-    cdef Py_ssize_t i, n = products.shape[1]
+    cdef Py_ssize_t i, n = products.shape[1], m = products.shape[0]
     if n == 0:
         return
+    check(row_norms.shape[0] == m and column_norms.shape[0] == n,
+          "norms must have an entry for each row and column of products")
+    check(out.shape[1] >= n and out.strides[1] == sizeof(real), "rows of out must hold n numbers")
+    check(places.shape[0] == m, "places must have an entry for each row of products")
+    check_places(places, out.shape[0], "places must name rows of out")
     with nogil:
-        for i in range(products.shape[0]):
+        for i in range(m):
             if real is float:
                 rbf_from_products_f32(&products[i, 0], &column_norms[0], row_norms[i], n, gamma,
                                       &out[places[i], 0])
@@ -86,6 +102,10 @@ def accumulate_rows(const real[:, :] rows, const int64_t[::1] slots, const doubl
     cdef Py_ssize_t count = slots.shape[0], n = out.shape[0]
     if count == 0 or n == 0:
         return
+    check(delta.shape[0] == count, "delta must have an entry for each slot")
+    check(rows.shape[1] >= n and (n == 1 or rows.strides[1] == sizeof(real)),
+          "rows must be as long as out, and contiguous")
+    check_places(slots, rows.shape[0], "slots must name rows")
     cdef Py_ssize_t stride = rows.strides[0] // sizeof(real)
     with nogil:
         if real is float:
@@ -99,6 +119,11 @@ def gather_block(const real[:, :] rows, const int64_t[::1] slots, const int64_t[
     """out[r, k] = rows[slots[r], columns[k]]: the small Gram matrix of a block."""
     cdef Py_ssize_t r, k, m = columns.shape[0]
     cdef const real* row
+    check(out.shape[0] == slots.shape[0] and out.shape[1] == m,
+          "out must have a row for each slot and a column for each of columns")
+    check(rows.shape[1] <= 1 or rows.strides[1] == sizeof(real), "rows must be contiguous")
+    check_places(slots, rows.shape[0], "slots must name rows")
+    check_places(columns, rows.shape[1], "columns must name columns of rows")
     with nogil:
         for r in range(slots.shape[0]):
             row = &rows[slots[r], 0]

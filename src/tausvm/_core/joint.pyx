@@ -17,6 +17,8 @@ from libc.math cimport INFINITY, fabs, sqrt
 from libc.stdint cimport int64_t
 import numpy as np
 
+include "checks.pxi"
+
 LOWER, UPPER, KINK, RIDGE_MINUS, RIDGE_PLUS = range(5)
 
 
@@ -154,6 +156,10 @@ def group_response(const double[:, ::1] residual, const double[:, :, ::1] terms,
     cdef double[::1] work = np.empty(3 * p)
     if n == 0 or p == 0:
         return
+    check(terms.shape[0] == 5 and terms.shape[1] == n and terms.shape[2] == p
+          and extra.shape[0] == n and response.shape[0] == n and response.shape[1] == p
+          and shift.shape[0] == n and shift.shape[1] == p,
+          "terms, extra, response and shift must have the shape of residual")
     with nogil:
         for i in range(n):
             respond(&residual[i, 0], &terms[0, i, 0], &terms[1, i, 0], &terms[3, i, 0],

@@ -6,6 +6,8 @@ routines behind them are the same; SciPy hands them out to compiled code.
 
 Matrices are Fortran-ordered, float32 or float64, and only lower triangles are read.
 """
+import re
+
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 
 from scipy.linalg import cython_lapack
@@ -20,21 +22,51 @@ ctypedef void (*SolveTriangular)(
     char*, char*, char*, int*, int*, void*, int*, void*, int*, int*) noexcept nogil
 
 
-cdef void* routine(name) except NULL:
+def check_signature(name, signature, str arguments):
+    """Refuse a routine that does not take these arguments; ImportError.
+
+    ``signature`` is the C type that SciPy gives it. ``arguments`` has a letter for each: ``c`` for
+    characters, ``i`` for C's int, ``r`` for real numbers of the kind that the name begins with. A
+    SciPy with 64-bit integers (ILP64) would read and write beyond ours.
+    """
+    kind = name[0]
+    real_name = "float" if kind == "s" else "double"
+    # SciPy's names for float and double end in _s and _d
+    types = {"c": "char", "i": "int", "r": rf"(?:{real_name}|\w+_{kind})"}
+    wanted = ", ".join(types[letter] + r" \*" for letter in arguments)
+    if not re.fullmatch(rf"void \({wanted}\)", signature):
+        raise ImportError(
+            f"tausvm needs a SciPy whose LAPACK takes 32-bit integers (LP64): {name} of this SciPy "
+            f"has the signature {signature!r}"
+        )
+
+
+cdef void* routine(name, str arguments) except NULL:
     capsule = cython_lapack.__pyx_capi__[name]
-    return PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
+    cdef const char* signature = PyCapsule_GetName(capsule)
+    check_signature(name, signature.decode(), arguments)
+    return PyCapsule_GetPointer(capsule, signature)
 
 
-cdef Factorise spotrf = <Factorise>routine("spotrf"), dpotrf = <Factorise>routine("dpotrf")
-cdef Solve spotrs = <Solve>routine("spotrs"), dpotrs = <Solve>routine("dpotrs")
-cdef SolveTriangular strtrs = <SolveTriangular>routine("strtrs")
-cdef SolveTriangular dtrtrs = <SolveTriangular>routine("dtrtrs")
+cdef Factorise spotrf = <Factorise>routine("spotrf", "cirii")
+cdef Factorise dpotrf = <Factorise>routine("dpotrf", "cirii")
+cdef Solve spotrs = <Solve>routine("spotrs", "ciiririi")
+cdef Solve dpotrs = <Solve>routine("dpotrs", "ciiririi")
+cdef SolveTriangular strtrs = <SolveTriangular>routine("strtrs", "ccciiririi")
+cdef SolveTriangular dtrtrs = <SolveTriangular>routine("dtrtrs", "ccciiririi")
+
+
+cdef int check_square(Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t n) except -1:
+    if rows != n or columns != n:
+        raise ValueError(f"the matrix must be {n} × {n}, got {rows} × {columns}")
+    return 0
 
 
 def factorise(real[::1, :] A):
     """A ← its Cholesky factor; returns 0, or the order at which A is not positive definite."""
     cdef int n = A.shape[0], info = 0
     cdef char lower = b"L"
+    check_square(A.shape[0], A.shape[1], n)
     if n > 0:
         with nogil:
             (spotrf if real is float else dpotrf)(&lower, &n, &A[0, 0], &n, &info)
@@ -45,6 +77,7 @@ def solve(const real[::1, :] factor, real[::1, :] B):
     """B ← A⁻¹B, from the Cholesky factor of A."""
     cdef int n = B.shape[0], count = B.shape[1], info = 0
     cdef char lower = b"L"
+    check_square(factor.shape[0], factor.shape[1], n)
     if n > 0 and count > 0:
         with nogil:
             (spotrs if real is float else dpotrs)(
@@ -55,6 +88,7 @@ def solve_lower(const real[::1, :] factor, real[::1, :] B):
     """B ← L⁻¹B with L the lower triangle of ``factor``."""
     cdef int n = B.shape[0], count = B.shape[1], info = 0
     cdef char lower = b"L", plain = b"N"
+    check_square(factor.shape[0], factor.shape[1], n)
     if n > 0 and count > 0:
         with nogil:
             (strtrs if real is float else dtrtrs)(

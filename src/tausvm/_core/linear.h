@@ -24,10 +24,10 @@ static inline void fetch_early(const void *at)
 
 #define DEFINE_DENSE(SUFFIX, T)                                                        \
     static TAUSVM_CLONES double dense_dot_##SUFFIX(const T *restrict x,                \
-                                                   const double *restrict w, long d)   \
+                                                   const double *restrict w, int64_t d) \
     {                                                                                  \
         double lane[DENSE_LANES] = {0};                                                \
-        long j = 0;                                                                    \
+        int64_t j = 0;                                                                 \
         for (; j + DENSE_LANES <= d; j += DENSE_LANES)                                 \
             for (int l = 0; l < DENSE_LANES; l++)                                      \
                 lane[l] += (double)x[j + l] * w[j + l];                                \
@@ -39,9 +39,9 @@ static inline void fetch_early(const void *at)
         return sum;                                                                    \
     }                                                                                  \
     static TAUSVM_CLONES void dense_add_##SUFFIX(const T *restrict x, double step,     \
-                                                 double *restrict w, long d)           \
+                                                 double *restrict w, int64_t d)        \
     {                                                                                  \
-        for (long j = 0; j < d; j++)                                                   \
+        for (int64_t j = 0; j < d; j++)                                                \
             w[j] += step * (double)x[j];                                               \
     }
 
@@ -54,7 +54,7 @@ typedef struct {
     double lower, upper, kink, ridge_minus, ridge_plus;
 } Term;
 
-static inline Term load_term(const double *table, long rows, long columns, long i)
+static inline Term load_term(const double *table, int64_t rows, int64_t columns, int64_t i)
 {
     const double *t = table + i * columns;
     Term term = {t[0], t[rows], t[2 * rows], t[3 * rows], t[4 * rows]};
@@ -180,10 +180,11 @@ static inline uint64_t next_random(uint64_t *state)
     return x * 2685821657736338717ULL;
 }
 
-/* an integer in [0, bound), bound < 2^63 */
+/* an integer in [0, bound), bound < 2^32: the high half of the product of 64 by 64 bits */
 static inline int64_t random_below(uint64_t *state, int64_t bound)
 {
-    return (int64_t)(((unsigned __int128)next_random(state) * (uint64_t)bound) >> 64);
+    uint64_t x = next_random(state), b = (uint64_t)bound;
+    return (int64_t)(((x >> 32) * b + ((x & 0xffffffffu) * b >> 32)) >> 32);
 }
 
 #endif

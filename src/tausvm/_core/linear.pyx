@@ -15,34 +15,53 @@ cdef extern from "linear.h" nogil:
 
 
 def has_duplicates(const index[::1] indices, const place[::1] indptr, int64_t[::1] last):
-    """Whether a row names a column twice; ``last`` holds −1 for every column."""
-    cdef int64_t i, k
+    """Whether a row names a column twice; ``last`` holds −1 for every column.
+
+    Entries that are not there and columns beyond ``last`` are a ValueError.
+    """
+    cdef int64_t i, k, before = 0, d = last.shape[0]
+    cdef bint valid = True, twice = False
     with nogil:
-        for i in range(indptr.shape[0] - 1):
+        for i in range(indptr.shape[0]):
+            valid = valid and before <= indptr[i] <= indices.shape[0]
+            before = indptr[i]
+        for i in range(indptr.shape[0] - 1 if valid else 0):
             for k in range(indptr[i], indptr[i + 1]):
-                if last[indices[k]] == i:
-                    with gil:
-                        return True
+                valid = 0 <= indices[k] < d
+                if not valid:
+                    break
+                twice = twice or last[indices[k]] == i
                 last[indices[k]] = i
-    return False
+            if twice or not valid:
+                break
+    check(valid, "X must be a valid CSR matrix: its indptr must rise from 0 to its number of entries "
+                 "at most, and its indices lie between 0 and its number of columns")
+    return twice
 
 
 # ---- products ----
 
 def dense_dots(const real[:, ::1] X, const int64_t[::1] rows, const double[::1] w,
-               double[::1] out, long begin, long end):
+               double[::1] out, int64_t begin, int64_t end):
     """out[k] = x_rows[k] · w."""
-    cdef long k, d = X.shape[1]
+    cdef int64_t k, d = X.shape[1]
+    check_span(begin, end, X.shape[0], rows, out.shape[0])
+    check(w.shape[0] == d, "w must have an entry for each column")
+    if d == 0:
+        out[begin:end] = 0
+        return
     with nogil:
         for k in range(begin, end):
             out[k] = dense_dot(&X[row_at(rows, k), 0], &w[0], d)
 
 
 def sparse_dots(const real[::1] data, const index[::1] indices, const place[::1] indptr,
-                const int64_t[::1] rows, const double[::1] w, double[::1] out, long begin, long end):
+                const int64_t[::1] rows, const double[::1] w, double[::1] out,
+                int64_t begin, int64_t end):
     """out[k] = x_rows[k] · w."""
-    cdef long k
+    cdef int64_t k
     cdef int64_t i, first
+    check_span(begin, end, indptr.shape[0] - 1, rows, out.shape[0])
     with nogil:
         for k in range(begin, end):
             i = row_at(rows, k)
@@ -51,9 +70,13 @@ def sparse_dots(const real[::1] data, const index[::1] indices, const place[::1]
 
 
 def dense_sum(const real[:, ::1] X, const int64_t[::1] rows, const double[::1] weight,
-              double[::1] out, long begin, long end):
+              double[::1] out, int64_t begin, int64_t end):
     """out += Σ weight[k] x_rows[k]."""
-    cdef long k, d = X.shape[1]
+    cdef int64_t k, d = X.shape[1]
+    check_span(begin, end, X.shape[0], rows, weight.shape[0])
+    check(out.shape[0] == d, "out must have an entry for each column")
+    if d == 0:
+        return
     with nogil:
         for k in range(begin, end):
             if weight[k] != 0:
@@ -62,10 +85,11 @@ def dense_sum(const real[:, ::1] X, const int64_t[::1] rows, const double[::1] w
 
 def sparse_sum(const real[::1] data, const index[::1] indices, const place[::1] indptr,
                const int64_t[::1] rows, const double[::1] weight, double[::1] out,
-               long begin, long end):
+               int64_t begin, int64_t end):
     """out += Σ weight[k] x_rows[k]."""
-    cdef long k
+    cdef int64_t k
     cdef int64_t i, first
+    check_span(begin, end, indptr.shape[0] - 1, rows, weight.shape[0])
     with nogil:
         for k in range(begin, end):
             if weight[k] != 0:
@@ -76,19 +100,21 @@ def sparse_sum(const real[::1] data, const index[::1] indices, const place[::1] 
 
 
 def dense_squares(const real[:, ::1] X, const int64_t[::1] rows, double[::1] out,
-                  long begin, long end):
+                  int64_t begin, int64_t end):
     """out[k] = ‖x_rows[k]‖²."""
-    cdef long k
+    cdef int64_t k
+    check_span(begin, end, X.shape[0], rows, out.shape[0])
     with nogil:
         for k in range(begin, end):
             out[k] = squared(&X[row_at(rows, k), 0], X.shape[1])
 
 
 def sparse_squares(const real[::1] data, const index[::1] indices, const place[::1] indptr,
-                   const int64_t[::1] rows, double[::1] out, long begin, long end):
+                   const int64_t[::1] rows, double[::1] out, int64_t begin, int64_t end):
     """out[k] = ‖x_rows[k]‖²."""
-    cdef long k
+    cdef int64_t k
     cdef int64_t i, first
+    check_span(begin, end, indptr.shape[0] - 1, rows, out.shape[0])
     with nogil:
         for k in range(begin, end):
             i = row_at(rows, k)
@@ -97,10 +123,12 @@ def sparse_squares(const real[::1] data, const index[::1] indices, const place[:
 
 
 def dense_column_squares(const real[:, ::1] X, const int64_t[::1] rows, const double[::1] weight,
-                         double[::1] out, long begin, long end):
+                         double[::1] out, int64_t begin, int64_t end):
     """out[j] += Σ weight[k] x_rows[k],j²."""
-    cdef long k, j
+    cdef int64_t k, j
     cdef int64_t i
+    check_span(begin, end, X.shape[0], rows, weight.shape[0])
+    check(out.shape[0] == X.shape[1], "out must have an entry for each column")
     with nogil:
         for k in range(begin, end):
             if weight[k] != 0:
@@ -111,10 +139,11 @@ def dense_column_squares(const real[:, ::1] X, const int64_t[::1] rows, const do
 
 def sparse_column_squares(const real[::1] data, const index[::1] indices, const place[::1] indptr,
                           const int64_t[::1] rows, const double[::1] weight, double[::1] out,
-                          long begin, long end):
+                          int64_t begin, int64_t end):
     """out[j] += Σ weight[k] x_rows[k],j²."""
-    cdef long k
+    cdef int64_t k
     cdef int64_t i, j
+    check_span(begin, end, indptr.shape[0] - 1, rows, weight.shape[0])
     with nogil:
         for k in range(begin, end):
             if weight[k] != 0:
@@ -126,10 +155,14 @@ def sparse_column_squares(const real[::1] data, const index[::1] indices, const 
 def dense_gather(const real[:, ::1] X, const int64_t[::1] rows, const int64_t[::1] index,
                  const double[::1] weight, double[:, ::1] out):
     """out[k] = √|weight[i]| x_rows[i] with i = index[k]."""
-    cdef long k, j
+    cdef int64_t k, j
     cdef int64_t i
     cdef double scale
     cdef const real* x
+    check(out.shape[0] == index.shape[0] and out.shape[1] == X.shape[1],
+          "out must have a row for each of index, and a column for each of X")
+    check_places(index, min(rows.shape[0] if rows.shape[0] > 0 else X.shape[0], weight.shape[0]),
+                 "index must name rows")
     with nogil:
         for k in range(index.shape[0]):
             i = index[k]
@@ -147,9 +180,12 @@ def responses(const double[:, :] terms, const double[::1] residual, double sigma
 
     ``centre`` is read where sigma > 0 only, as in all of these.
     """
-    cdef long i, n = residual.shape[0]
+    cdef int64_t i, n = residual.shape[0]
     cdef double total = 0, r, s
     cdef Term t
+    check_terms(terms, n)
+    check(beta.shape[0] == n and slope.shape[0] == n and (sigma <= 0 or centre.shape[0] == n),
+          "beta, slope and centre must have an entry for each residual")
     with nogil:
         for i in range(n):
             t = smoothed(terms, i, sigma)
@@ -166,9 +202,12 @@ def responses(const double[:, :] terms, const double[::1] residual, double sigma
 def line_slope(const double[:, :] terms, const double[::1] residual, double sigma,
                const double[::1] centre, const double[::1] change, double at):
     """Σ βᵢ changeᵢ at the residuals r − at·change, and Σ β′ᵢ changeᵢ²."""
-    cdef long i, n = residual.shape[0]
+    cdef int64_t i, n = residual.shape[0]
     cdef double total = 0, bend = 0, r, s, b
     cdef Term t
+    check_terms(terms, n)
+    check(change.shape[0] == n and (sigma <= 0 or centre.shape[0] == n),
+          "change and centre must have an entry for each residual")
     with nogil:
         for i in range(n):
             t = smoothed(terms, i, sigma)
@@ -184,9 +223,11 @@ def line_slope(const double[:, :] terms, const double[::1] residual, double sigm
 def offset_slope(const double[:, :] terms, const double[::1] residual, double sigma,
                  const double[::1] centre, double at):
     """Σ βᵢ at the residuals r − at, and Σ β′ᵢ."""
-    cdef long i, n = residual.shape[0]
+    cdef int64_t i, n = residual.shape[0]
     cdef double total = 0, bend = 0, r, s
     cdef Term t
+    check_terms(terms, n)
+    check(sigma <= 0 or centre.shape[0] == n, "centre must have an entry for each residual")
     with nogil:
         for i in range(n):
             t = smoothed(terms, i, sigma)
@@ -201,9 +242,11 @@ def offset_slope(const double[:, :] terms, const double[::1] residual, double si
 def conjugates(const double[:, :] terms, const double[::1] y, const double[::1] fitted,
                double offset):
     """The sum of the primal losses at the residuals y − fitted − offset."""
-    cdef long i, n = y.shape[0]
+    cdef int64_t i, n = y.shape[0]
     cdef double total = 0
     cdef Term t
+    check_terms(terms, n)
+    check(fitted.shape[0] == n, "fitted must have an entry for each y")
     with nogil:
         for i in range(n):
             t = smoothed(terms, i, 0)
@@ -213,9 +256,10 @@ def conjugates(const double[:, :] terms, const double[::1] y, const double[::1] 
 
 def values(const double[:, :] terms, const double[::1] beta):
     """Σ g(β)."""
-    cdef long i, n = beta.shape[0]
+    cdef int64_t i, n = beta.shape[0]
     cdef double total = 0
     cdef Term t
+    check_terms(terms, n)
     with nogil:
         for i in range(n):
             t = smoothed(terms, i, 0)
@@ -226,9 +270,11 @@ def values(const double[:, :] terms, const double[::1] beta):
 def one_sided(const double[:, :] terms, const double[::1] beta, const double[::1] y,
               const double[::1] fitted, double offset):
     """max (r − g′₊(β)) and min (r − g′₋(β)): what moving a β up or down would gain at most."""
-    cdef long i, n = beta.shape[0]
+    cdef int64_t i, n = beta.shape[0]
     cdef double up = -INFINITY, down = INFINITY, b, r, rest
     cdef Term t
+    check_terms(terms, n)
+    check(y.shape[0] == n and fitted.shape[0] == n, "y and fitted must have an entry for each beta")
     with nogil:
         for i in range(n):
             t = smoothed(terms, i, 0)
@@ -249,10 +295,12 @@ def balance(const double[:, :] terms, const double[::1] beta, double excess, dou
     Returns the share of the room there that it took, 0.5 or more where β was left as it is, and
     the index with the most room.
     """
-    cdef long i, widest = 0, n = beta.shape[0]
+    cdef int64_t i, widest = 0, n = beta.shape[0]
     cdef double total = 0, most = 0, share, low, high, b
     cdef Term t
     cdef int moving
+    check_terms(terms, n)
+    check(out.shape[0] == n, "out must have an entry for each beta")
     with nogil:
         for moving in range(2):
             share = fabs(excess) / total if moving and total > 0 else INFINITY

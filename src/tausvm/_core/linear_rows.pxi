@@ -5,6 +5,8 @@
 # have a column stride of 0: the same term for all.
 from libc.stdint cimport int32_t, int64_t
 
+include "checks.pxi"
+
 cdef extern from "linear.h" nogil:
     ctypedef struct Term:
         double lower
@@ -12,11 +14,11 @@ cdef extern from "linear.h" nogil:
         double kink
         double ridge_minus
         double ridge_plus
-    double dense_dot_f32(const float*, const double*, long)
-    double dense_dot_f64(const double*, const double*, long)
-    void dense_add_f32(const float*, double, double*, long)
-    void dense_add_f64(const double*, double, double*, long)
-    Term load_term(const double*, long, long, long)
+    double dense_dot_f32(const float*, const double*, int64_t)
+    double dense_dot_f64(const double*, const double*, int64_t)
+    void dense_add_f32(const float*, double, double*, int64_t)
+    void dense_add_f64(const double*, double, double*, int64_t)
+    Term load_term(const double*, int64_t, int64_t, int64_t)
 
 ctypedef fused real:
     float
@@ -33,23 +35,24 @@ ctypedef fused place:  # where a row begins
 
 # ---- one row ----
 
-cdef inline double dense_dot(const real* x, const double* w, long d) noexcept nogil:
+cdef inline double dense_dot(const real* x, const double* w, int64_t d) noexcept nogil:
     if real is float:
         return dense_dot_f32(x, w, d)
     else:
         return dense_dot_f64(x, w, d)
 
 
-cdef inline void dense_add(const real* x, double step, double* w, long d) noexcept nogil:
+cdef inline void dense_add(const real* x, double step, double* w, int64_t d) noexcept nogil:
     if real is float:
         dense_add_f32(x, step, w, d)
     else:
         dense_add_f64(x, step, w, d)
 
 
-cdef inline double sparse_dot(const real* x, const index* at, long m, const double* w) noexcept nogil:
+cdef inline double sparse_dot(const real* x, const index* at, int64_t m, const double* w
+                              ) noexcept nogil:
     cdef double a = 0, b = 0, c = 0, e = 0
-    cdef long k = 0
+    cdef int64_t k = 0
     while k + 4 <= m:
         a += <double>x[k] * w[at[k]]
         b += <double>x[k + 1] * w[at[k + 1]]
@@ -62,10 +65,11 @@ cdef inline double sparse_dot(const real* x, const index* at, long m, const doub
     return (a + b) + (c + e)
 
 
-cdef inline void sparse_add(const real* x, const index* at, long m, double step, double* w) noexcept nogil:
+cdef inline void sparse_add(const real* x, const index* at, int64_t m, double step, double* w
+                            ) noexcept nogil:
     # columns differ, so that four may be read before one is written
     cdef double a, b, c, e
-    cdef long k = 0
+    cdef int64_t k = 0
     while k + 4 <= m:
         a = w[at[k]] + step * <double>x[k]
         b = w[at[k + 1]] + step * <double>x[k + 1]
@@ -81,9 +85,9 @@ cdef inline void sparse_add(const real* x, const index* at, long m, double step,
         k += 1
 
 
-cdef inline double squared(const real* x, long m) noexcept nogil:
+cdef inline double squared(const real* x, int64_t m) noexcept nogil:
     cdef double a = 0, b = 0, c = 0, e = 0
-    cdef long k = 0
+    cdef int64_t k = 0
     while k + 4 <= m:
         a += <double>x[k] * <double>x[k]
         b += <double>x[k + 1] * <double>x[k + 1]
@@ -96,12 +100,28 @@ cdef inline double squared(const real* x, long m) noexcept nogil:
     return (a + b) + (c + e)
 
 
-cdef inline int64_t row_at(const int64_t[::1] rows, long k) noexcept nogil:
+cdef inline int64_t row_at(const int64_t[::1] rows, int64_t k) noexcept nogil:
     return rows[k] if rows.shape[0] > 0 else k
 
 
+# ---- what a call relies on ----
+
+cdef int check_span(int64_t begin, int64_t end, Py_ssize_t n_rows, const int64_t[::1] rows,
+                    Py_ssize_t room) except -1:
+    """Rows [begin, end) of those that take part, with a number each in arrays of ``room``."""
+    if rows.shape[0] > 0:
+        n_rows = rows.shape[0]
+    return check(0 <= begin and end <= n_rows and end <= room,
+                 "begin and end must be within the rows and the numbers of the rows")
+
+
+cdef int check_terms(const double[:, :] terms, Py_ssize_t n) except -1:
+    return check(terms.shape[0] == 5 and terms.shape[1] == n and terms.strides[0] % 8 == 0
+                 and terms.strides[1] % 8 == 0, "terms must have five numbers for each sample")
+
+
 # g is made g + sigma/2 (b − centre)² where sigma > 0
-cdef inline Term smoothed(const double[:, :] terms, long i, double sigma) noexcept nogil:
+cdef inline Term smoothed(const double[:, :] terms, int64_t i, double sigma) noexcept nogil:
     cdef Term t = load_term(&terms[0, 0], terms.strides[0] // 8, terms.strides[1] // 8, i)
     t.ridge_minus += sigma
     t.ridge_plus += sigma

@@ -18,14 +18,17 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 import numpy as np
 
+include "checks.pxi"
+
 cdef extern from "loops.h" nogil:
-    long update_pair_f32(double*, const double*, const float*, const float*, double, long, double*)
-    long update_pair_f64(double*, const double*, const double*, const double*, double, long,
-                         double*)
-    long second_index_f32(const double*, const double*, const double*, const float*, double,
-                          double, double, long, double*)
-    long second_index_f64(const double*, const double*, const double*, const double*, double,
-                          double, double, long, double*)
+    int64_t update_pair_f32(double*, const double*, const float*, const float*, double, int64_t,
+                            double*)
+    int64_t update_pair_f64(double*, const double*, const double*, const double*, double, int64_t,
+                            double*)
+    int64_t second_index_f32(const double*, const double*, const double*, const float*, double,
+                             double, double, int64_t, double*)
+    int64_t second_index_f64(const double*, const double*, const double*, const double*, double,
+                             double, double, int64_t, double*)
 
 ctypedef fused real:
     float
@@ -50,11 +53,13 @@ cdef class PairState:
     cdef const double[:, ::1] terms
     cdef double[::1] slope_up, slope_down, curvature_down
     cdef readonly double violation, up, down
-    cdef readonly long steps, needed
+    cdef readonly int64_t steps, needed
 
     def __init__(self, double[::1] beta, double[::1] gradient, const double[:, ::1] terms,
                  double[::1] diagonal):
         cdef Py_ssize_t k, m = beta.shape[0]
+        check(gradient.shape[0] == m and diagonal.shape[0] == m and terms.shape[0] == 5
+              and terms.shape[1] == m, "beta, gradient, diagonal and terms must have equal lengths")
         self.beta = beta
         self.gradient = gradient
         self.terms = terms
@@ -140,7 +145,7 @@ cdef class PairState:
         return total
 
     def run(self, const real[:, :] rows, const int64_t[::1] slots, const int64_t[::1] gather,
-            double tol, long max_steps):
+            double tol, int64_t max_steps):
         """Up to ``max_steps`` pair steps; returns OPTIMAL, STEPS_DONE or NEED_ROW.
 
         Row k of the working problem is ``rows[slots[k]]``, or its columns ``gather`` if that
@@ -150,6 +155,7 @@ cdef class PairState:
         if m == 0:
             self.violation = 0
             return OPTIMAL
+        check_rows(rows.shape[1], rows.strides[1], sizeof(real), rows.shape[0], slots, gather, m)
         cdef bint gathering = gather is not None
         cdef real[:, ::1] scratch
         if gathering:
@@ -158,7 +164,7 @@ cdef class PairState:
         cdef const real* row_j
         cdef Py_ssize_t i, j, k
         cdef double up_i = 0, down = 0, slope, eta, step, kept
-        cdef long done = 0
+        cdef int64_t done = 0
         cdef int status = 1
         cdef double floor_ = 1e-12
         self.needed = -1

@@ -5,13 +5,13 @@
 #include "loops.h"
 
 /* gradient += step * (row_i - row_j), and the index of the largest up = -gradient - slope_up */
-static long raise_index_any(float *restrict gradient, const float *restrict slope_up,
-                            const float *restrict row_i, const float *restrict row_j, float step,
-                            long start, long n, float *restrict top)
+static int64_t raise_index_any(float *restrict gradient, const float *restrict slope_up,
+                               const float *restrict row_i, const float *restrict row_j, float step,
+                               int64_t n, float *restrict top)
 {
     float best = -INFINITY;
-    long best_k = -1;
-    for (long k = start; k < n; k++) {
+    int64_t best_k = -1;
+    for (int64_t k = 0; k < n; k++) {
         gradient[k] += step * (row_i[k] - row_j[k]);
         float up = -(gradient[k] + slope_up[k]);
         if (up > best) {
@@ -24,15 +24,15 @@ static long raise_index_any(float *restrict gradient, const float *restrict slop
 }
 
 /* The index of the largest gain (up_i - down_j)^2 / curvature with down_j = -gradient_j -
- * slope_down_j < up_i, -1 without one; bottom receives the smallest down_j. */
-static long lower_index_any(const float *restrict gradient, const float *restrict slope_down,
-                            const float *restrict diagonal, const float *restrict row_i,
-                            float up_i, float diagonal_i, float least, long start, long n,
-                            float *restrict gain, float *restrict bottom)
+ * slope_down_j < up_i, -1 where none is positive; bottom receives the smallest down_j. */
+static int64_t lower_index_any(const float *restrict gradient, const float *restrict slope_down,
+                               const float *restrict diagonal, const float *restrict row_i,
+                               float up_i, float diagonal_i, float least, int64_t n,
+                               float *restrict gain, float *restrict bottom)
 {
     float best = 0, best_q = 1, widest = -INFINITY;
-    long best_k = -1;
-    for (long k = start; k < n; k++) {
+    int64_t best_k = -1;
+    for (int64_t k = 0; k < n; k++) {
         float r = up_i + gradient[k] + slope_down[k];
         float q = diagonal_i + diagonal[k] - 2.0f * row_i[k];
         q = q > least ? q : least;
@@ -45,13 +45,13 @@ static long lower_index_any(const float *restrict gradient, const float *restric
     }
     *gain = best / best_q;
     *bottom = up_i - widest;
-    return best_k;
+    return *gain > 0 ? best_k : -1;
 }
 
 #ifdef TAUSVM_AVX2
 
 /* the first lane, in index order, with the largest value */
-static inline AVX2 long best_lane8(__m256 value, __m256i index, float *top)
+static inline AVX2 int64_t best_lane8(__m256 value, __m256i index, float *top)
 {
     float v[8];
     int32_t k[8];
@@ -65,9 +65,9 @@ static inline AVX2 long best_lane8(__m256 value, __m256i index, float *top)
     return k[best];
 }
 
-static AVX2 long raise_index_avx2(float *restrict gradient, const float *restrict slope_up,
-                                  const float *restrict row_i, const float *restrict row_j,
-                                  float step, long start, long n, float *restrict top)
+static AVX2 int64_t raise_index_avx2(float *restrict gradient, const float *restrict slope_up,
+                                     const float *restrict row_i, const float *restrict row_j,
+                                     float step, int64_t n, float *restrict top)
 {
     const __m256 t = _mm256_set1_ps(step), minus = _mm256_set1_ps(-0.0f);
     const __m256i width = _mm256_set1_epi32(16);
@@ -75,10 +75,10 @@ static AVX2 long raise_index_avx2(float *restrict gradient, const float *restric
     __m256i at[2] = {_mm256_set1_epi32(-1), _mm256_set1_epi32(-1)};
     __m256i ks[2] = {_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
                      _mm256_setr_epi32(8, 9, 10, 11, 12, 13, 14, 15)};
-    long k = start;
+    int64_t k = 0;
     for (; k + 16 <= n; k += 16)
         for (int l = 0; l < 2; l++) { /* two chains hide the latency of the compare */
-            long p = k + 8 * l;
+            int64_t p = k + 8 * l;
             __m256 d = _mm256_sub_ps(_mm256_loadu_ps(row_i + p), _mm256_loadu_ps(row_j + p));
             __m256 g = _mm256_fmadd_ps(t, d, _mm256_loadu_ps(gradient + p));
             _mm256_storeu_ps(gradient + p, g);
@@ -89,25 +89,25 @@ static AVX2 long raise_index_avx2(float *restrict gradient, const float *restric
             ks[l] = _mm256_add_epi32(ks[l], width);
         }
     float top_a, top_b;
-    long a = best_lane8(best[0], at[0], &top_a), b = best_lane8(best[1], at[1], &top_b);
+    int64_t a = best_lane8(best[0], at[0], &top_a), b = best_lane8(best[1], at[1], &top_b);
     if (top_b > top_a || (top_b == top_a && b < a)) {
         top_a = top_b;
         a = b;
     }
-    long tail = raise_index_any(gradient, slope_up, row_i, row_j, step, k, n, &top_b);
+    b = raise_index_any(gradient + k, slope_up + k, row_i + k, row_j + k, step, n - k, &top_b);
     if (top_b > top_a) {
         top_a = top_b;
-        a = tail;
+        a = k + b;
     }
     *top = top_a;
     return a;
 }
 
-static AVX2 long lower_index_avx2(const float *restrict gradient,
-                                  const float *restrict slope_down,
-                                  const float *restrict diagonal, const float *restrict row_i,
-                                  float up_i, float diagonal_i, float least, long start, long n,
-                                  float *restrict gain, float *restrict bottom)
+static AVX2 int64_t lower_index_avx2(const float *restrict gradient,
+                                     const float *restrict slope_down,
+                                     const float *restrict diagonal, const float *restrict row_i,
+                                     float up_i, float diagonal_i, float least, int64_t n,
+                                     float *restrict gain, float *restrict bottom)
 {
     const __m256 u = _mm256_set1_ps(up_i), q_i = _mm256_set1_ps(diagonal_i);
     const __m256 q_min = _mm256_set1_ps(least), two = _mm256_set1_ps(2.0f);
@@ -118,10 +118,10 @@ static AVX2 long lower_index_avx2(const float *restrict gradient,
     __m256i at[2] = {_mm256_set1_epi32(-1), _mm256_set1_epi32(-1)};
     __m256i ks[2] = {_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
                      _mm256_setr_epi32(8, 9, 10, 11, 12, 13, 14, 15)};
-    long k = start;
+    int64_t k = 0;
     for (; k + 16 <= n; k += 16)
         for (int l = 0; l < 2; l++) {
-            long p = k + 8 * l;
+            int64_t p = k + 8 * l;
             __m256 r = _mm256_add_ps(_mm256_add_ps(u, _mm256_loadu_ps(gradient + p)),
                                      _mm256_loadu_ps(slope_down + p));
             __m256 q = _mm256_fnmadd_ps(two, _mm256_loadu_ps(row_i + p),
@@ -137,68 +137,59 @@ static AVX2 long lower_index_avx2(const float *restrict gradient,
             at[l] = _mm256_blendv_epi8(at[l], ks[l], _mm256_castps_si256(more));
             ks[l] = _mm256_add_epi32(ks[l], width);
         }
-    float top_a, top_b, wide, other, tail_bottom;
-    long a = best_lane8(_mm256_div_ps(best[0], best_q[0]), at[0], &top_a);
-    long b = best_lane8(_mm256_div_ps(best[1], best_q[1]), at[1], &top_b);
-    if (b >= 0 && (a < 0 || top_b > top_a || (top_b == top_a && b < a))) {
+    float top_a, top_b, wide, tail_bottom;
+    int64_t a = best_lane8(_mm256_div_ps(best[0], best_q[0]), at[0], &top_a);
+    int64_t b = best_lane8(_mm256_div_ps(best[1], best_q[1]), at[1], &top_b);
+    if (top_b > top_a || (top_b == top_a && b < a)) {
         top_a = top_b;
         a = b;
     }
     best_lane8(_mm256_max_ps(widest[0], widest[1]), at[0], &wide);
-    long tail = lower_index_any(gradient, slope_down, diagonal, row_i, up_i, diagonal_i, least, k,
-                                n, &other, &tail_bottom);
-    if (tail >= 0 && other > top_a) {
-        top_a = other;
-        a = tail;
+    b = lower_index_any(gradient + k, slope_down + k, diagonal + k, row_i + k, up_i, diagonal_i,
+                        least, n - k, &top_b, &tail_bottom);
+    if (top_b > top_a) {
+        top_a = top_b;
+        a = k + b;
     }
     *gain = top_a;
     *bottom = up_i - wide < tail_bottom ? up_i - wide : tail_bottom;
-    return a;
+    return top_a > 0 ? a : -1;
 }
 #endif
 
-static long raise_index(float *gradient, const float *slope_up, const float *row_i,
-                        const float *row_j, float step, long n, float *top)
+static int64_t raise_index(float *gradient, const float *slope_up, const float *row_i,
+                           const float *row_j, float step, int64_t n, float *top)
 {
-#ifdef TAUSVM_AVX2
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return raise_index_avx2(gradient, slope_up, row_i, row_j, step, 0, n, top);
-#endif
-    return raise_index_any(gradient, slope_up, row_i, row_j, step, 0, n, top);
+    return BY_CPU(raise_index, gradient, slope_up, row_i, row_j, step, n, top);
 }
 
-static long lower_index(const float *gradient, const float *slope_down, const float *diagonal,
-                        const float *row_i, float up_i, float diagonal_i, float least, long n,
-                        float *bottom)
+static int64_t lower_index(const float *gradient, const float *slope_down, const float *diagonal,
+                           const float *row_i, float up_i, float diagonal_i, float least, int64_t n,
+                           float *bottom)
 {
     float gain;
-#ifdef TAUSVM_AVX2
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return lower_index_avx2(gradient, slope_down, diagonal, row_i, up_i, diagonal_i, least, 0,
-                                n, &gain, bottom);
-#endif
-    return lower_index_any(gradient, slope_down, diagonal, row_i, up_i, diagonal_i, least, 0, n,
-                           &gain, bottom);
+    return BY_CPU(lower_index, gradient, slope_down, diagonal, row_i, up_i, diagonal_i, least, n,
+                  &gain, bottom);
 }
 
 /* the sum of what residuals -gradient - b pull at b: upper beyond the kink, lower below it */
 static TAUSVM_CLONES double offset_pull(const float *restrict gradient,
                                         const float *restrict lower,
                                         const float *restrict upper,
-                                        const float *restrict kink, float b, long n)
+                                        const float *restrict kink, float b, int64_t n)
 {
     float sums[LANES] = {0};
     double total = 0;
-    for (long start = 0; start < n; start += 512) {
-        long end = n - start < 512 ? n : start + 512;
-        long full = start + (end - start) / LANES * LANES;
-        for (long from = start; from < full; from += LANES)
+    for (int64_t start = 0; start < n; start += 512) {
+        int64_t end = n - start < 512 ? n : start + 512;
+        int64_t full = start + (end - start) / LANES * LANES;
+        for (int64_t from = start; from < full; from += LANES)
             for (int l = 0; l < LANES; l++) {
                 float r = -gradient[from + l] - b;
                 float high = r > kink[from + l] ? upper[from + l] : 0.0f;
                 sums[l] += r < -kink[from + l] ? lower[from + l] : high;
             }
-        for (long k = full; k < end; k++) {
+        for (int64_t k = full; k < end; k++) {
             float r = -gradient[k] - b;
             sums[0] += r > kink[k] ? upper[k] : (r < -kink[k] ? lower[k] : 0.0f);
         }

@@ -9,11 +9,13 @@ many numbers in a register: good enough for gaps of some permille.
 from libc.math cimport INFINITY, fabs, isfinite
 import numpy as np
 
+include "checks.pxi"
+
 cdef extern from "single.h" nogil:
-    long raise_index(float*, const float*, const float*, const float*, float, long, float*)
-    long lower_index(const float*, const float*, const float*, const float*, float, float, float,
-                     long, float*)
-    double offset_pull(const float*, const float*, const float*, const float*, float, long)
+    int64_t raise_index(float*, const float*, const float*, const float*, float, int64_t, float*)
+    int64_t lower_index(const float*, const float*, const float*, const float*, float, float, float,
+                     int64_t, float*)
+    double offset_pull(const float*, const float*, const float*, const float*, float, int64_t)
 
 #: halvings of the interval in which the offset lies
 cdef int HALVINGS = 12
@@ -36,10 +38,11 @@ cdef class SinglePairs:
     cdef float[::1] diagonal, slope_up, slope_down, lower, upper, kink, gradient32
     cdef double[::1] beta_
     cdef readonly double gap, primal, offset
-    cdef readonly long steps
+    cdef readonly int64_t steps
 
     def __init__(self, const float[:, ::1] rows, const double[::1] y):
         n = len(y)
+        check(rows.shape[0] == n and rows.shape[1] == n, "rows must be square, one for each y")
         self.rows = rows
         self.y = y
         self.diagonal = np.diagonal(rows).copy()
@@ -64,9 +67,11 @@ cdef class SinglePairs:
     def begin(self, const double[::1] beta, const double[::1] gradient,
               const double[:, ::1] terms):
         """Start from a feasible β on the problem with these terms (no ridge)."""
-        cdef Py_ssize_t k
+        cdef Py_ssize_t k, n = self.y.shape[0]
+        check(beta.shape[0] == n and gradient.shape[0] == n and terms.shape[0] >= 3
+              and terms.shape[1] == n, "beta, gradient and terms must have an entry for each y")
         self.steps = 0
-        for k in range(beta.shape[0]):
+        for k in range(n):
             self.lower[k] = <float>terms[0, k]
             self.upper[k] = <float>terms[1, k]
             self.kink[k] = <float>terms[2, k]
@@ -113,12 +118,12 @@ cdef class SinglePairs:
         self.beta_[j] = bj
         return total
 
-    cdef bint batch(self, long count, float* up, float* down) noexcept nogil:
+    cdef bint batch(self, int64_t count, float* up, float* down) noexcept nogil:
         """So many steps; whether none is left to take. ``up`` and ``down`` bound the offset."""
         cdef Py_ssize_t n = self.y.shape[0], i, j
         cdef float kept, step
         cdef double eta
-        cdef long done
+        cdef int64_t done
         i = raise_index(&self.gradient32[0], &self.slope_up[0], &self.diagonal[0],
                         &self.diagonal[0], 0, n, up)
         for done in range(count + 1):
@@ -175,15 +180,17 @@ cdef class SinglePairs:
         self.primal = 0.5 * norm + losses
         self.gap = self.primal - (gain - 0.5 * norm - kinks)
 
-    def run(self, double allowed, double share, long each, long most):
+    def run(self, double allowed, double share, int64_t each, int64_t most):
         """Steps until the gap is ``allowed`` and ``share`` of the primal objective.
 
         The gap is looked at every ``each`` steps. Returns whether there is nothing left to do;
         otherwise ``most`` steps have been taken.
         """
-        cdef long until = self.steps + most
+        cdef int64_t until = self.steps + most
         cdef float up = 0, down = 0
         cdef bint optimal
+        if self.y.shape[0] == 0:
+            return True
         with nogil:
             optimal = self.batch(0, &up, &down)
             self.assess(up, down)

@@ -117,6 +117,24 @@ def leave_out(int32_t[::1] active, long count, const unsigned char[::1] settled)
 
 # ---- the steps of Algorithm 4 ----
 
+cdef int check_sweep(int64_t begin, int64_t end, Py_ssize_t n_rows, const int64_t[::1] rows,
+                     const double[:, :] terms, const int32_t[::1] order, Py_ssize_t n_y,
+                     Py_ssize_t n, Py_ssize_t n_others, Py_ssize_t n_preferences,
+                     Py_ssize_t n_sums) except -1:
+    """The order names samples, which have all that a step reads and writes."""
+    cdef Py_ssize_t s
+    cdef int32_t least = 0, most = -1
+    check_terms(terms, n)
+    check(0 <= begin and end <= order.shape[0], "begin and end must be within the order")
+    check((rows.shape[0] if rows.shape[0] > 0 else n_rows) >= n and n_y == n and n_others >= n
+          and n_preferences in (0, n) and n_sums >= 2,
+          "all arrays must have an entry for each beta")
+    for s in range(begin, end):
+        least = min(least, order[s])
+        most = max(most, order[s])
+    return check(least >= 0 and most < n, "order must name samples")
+
+
 def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1] y,
                 const double[:, :] terms, double[::1] squares, double column,
                 double[::1] beta, double[::1] w, double[::1] offset, const int32_t[::1] order,
@@ -140,6 +158,10 @@ def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1]
     cdef Term t
     cdef Met seen
     seen.total, seen.largest, seen.gap, seen.gained = met[0], met[1], met[2], met[3]
+    check_sweep(begin, end, X.shape[0], rows, terms, order, y.shape[0], beta.shape[0],
+                min(squares.shape[0], settled.shape[0]), preference.shape[0],
+                min(offset.shape[0], met.shape[0] - 3))
+    check(w.shape[0] == d, "w must have an entry for each column")
     with nogil:
         for s in range(begin, end):
             i = order[s]
@@ -212,6 +234,11 @@ def sparse_sweep(const real[::1] data, const index[::1] indices, const place[::1
     cdef Term t
     cdef Met seen
     seen.total, seen.largest, seen.gap, seen.gained = met[0], met[1], met[2], met[3]
+    check_sweep(begin, end, indptr.shape[0] - 1, rows, terms, order, y.shape[0], beta.shape[0],
+                min(squares.shape[0], settled.shape[0]), preference.shape[0],
+                min(offset.shape[0], met.shape[0] - 3))
+    check(not cut or (middle.shape[0] >= beta.shape[0] and table.shape[0] >= TABLE_SIZE),
+          "middle must have an entry for each beta, and table room for two threads")
     with nogil:
         for s in range(begin, end):
             if early and s + 1 < end:

@@ -21,8 +21,8 @@ Index = NDArray[np.int64]
 FEWEST_ROWS = 3
 #: bytes of kernel values computed at a time: long enough for BLAS, short enough for Ctrl-C
 CHUNK_BYTES = 8 << 20
-#: bytes for factors where the rows leave none of the budget
-FACTOR_BYTES = 1 << 27
+#: bytes for blocks and factors where the rows leave none of the budget
+FACTOR_BYTES = 1 << 26
 #: seconds to multiply and add an entry of a matrix that is held
 SECONDS_AN_ENTRY = 1e-9
 

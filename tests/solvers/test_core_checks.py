@@ -1,0 +1,172 @@
+"""The cores refuse lengths and indices that do not fit, instead of reading beyond an array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tausvm._core import columns, coordinates, gram, joint, lapack, linear, pairs, single, sweeps
+
+ALL = np.empty(0, dtype=np.int64)
+
+
+def zeros(*shape: int, dtype: Any = np.float64) -> np.ndarray:
+    return np.zeros(shape, dtype=dtype)
+
+
+def places(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.int64)
+
+
+def terms(n: int) -> np.ndarray:
+    return np.repeat([[-1.0], [1.0], [0.1], [0.0], [0.0]], n, axis=1)
+
+
+def pair_state(m: int = 3) -> Any:
+    return pairs.PairState(zeros(m), zeros(m), terms(m), np.ones(m))
+
+
+def coordinate_state(m: int = 3, **options: Any) -> Any:
+    return coordinates.CoordinateState(zeros(m), zeros(m), terms(m), np.ones(m), **options)
+
+
+def sweep(**changed: Any) -> Any:
+    """A sweep over three dense rows of two columns."""
+    given: dict[str, Any] = {
+        "X": np.ones((3, 2)), "rows": ALL, "y": zeros(3), "terms": terms(3),
+        "squares": zeros(3) - 1, "column": 0.0, "beta": zeros(3), "w": zeros(2), "offset": zeros(2),
+        "order": np.arange(3, dtype=np.int32), "begin": 0, "end": 3, "threshold": np.inf,
+        "settled": zeros(3, dtype=np.uint8), "preference": zeros(0, dtype=np.float32), "usual": 0.0,
+        "met": zeros(5),
+    }  # fmt: skip
+    return sweeps.dense_sweep(*(given | changed).values())
+
+
+CALLS: dict[str, Callable[[], Any]] = {
+    "kernel: features": lambda: gram.distance_kernel(
+        np.ones((2, 4)), np.ones((1, 3)), 1.0, True, zeros(1, 4), places(0)
+    ),
+    "kernel: row beyond out": lambda: gram.distance_kernel(
+        np.ones((2, 4)), np.ones((1, 2)), 1.0, True, zeros(1, 4), places(1)
+    ),
+    "kernel: short rows": lambda: gram.distance_kernel(
+        np.ones((2, 4)), np.ones((1, 2)), 1.0, True, zeros(1, 3), places(0)
+    ),
+    "product: beta": lambda: gram.distance_product(
+        np.ones((2, 4)), np.ones((3, 2)), 1.0, True, zeros(2), zeros(4)
+    ),
+    "products: norms": lambda: gram.rbf_from_products(
+        np.ones((2, 4)), zeros(1), zeros(4), 1.0, zeros(2, 4), places(0, 1)
+    ),
+    "sum of rows: slot": lambda: gram.accumulate_rows(
+        np.ones((2, 4)), places(2), np.ones(1), zeros(4)
+    ),
+    "sum of rows: out": lambda: gram.accumulate_rows(
+        np.ones((2, 4)), places(1), np.ones(1), zeros(5)
+    ),
+    "block: negative column": lambda: gram.gather_block(
+        np.ones((2, 4)), places(0), places(-1), zeros(1, 1)
+    ),
+    "pairs: terms": lambda: pairs.PairState(zeros(3), zeros(3), terms(2), np.ones(3)),
+    "pairs: slots": lambda: pair_state().run(np.ones((3, 3)), places(0, 1), None, 0.0, 1),
+    "pairs: slot beyond rows": lambda: pair_state().run(
+        np.ones((2, 3)), places(0, 1, 2), None, 0.0, 1
+    ),
+    "pairs: short rows": lambda: pair_state().run(np.ones((3, 2)), places(0, 1, 2), None, 0.0, 1),
+    "pairs: column beyond rows": lambda: pair_state().run(
+        np.ones((3, 3)), places(0, 1, 2), places(0, 1, 3), 0.0, 1
+    ),
+    "coordinates: diagonal": lambda: coordinates.CoordinateState(
+        zeros(3), zeros(3), terms(3), np.ones(4)
+    ),
+    "coordinates: neighbours": lambda: coordinate_state(working_set=3, neighbours=0),
+    "coordinates: working set": lambda: coordinate_state(working_set=4),
+    "coordinates: slot beyond rows": lambda: coordinate_state().run(
+        np.ones((2, 3), dtype=np.float32), places(0, 1, 2), None, 0.0, 1
+    ),
+    "single: rows": lambda: single.SinglePairs(np.ones((3, 2), dtype=np.float32), zeros(3)),
+    "single: terms": lambda: single.SinglePairs(np.eye(3, dtype=np.float32), zeros(3)).begin(
+        zeros(3), zeros(3), terms(4)
+    ),
+    "columns: gap": lambda: columns.assess(
+        *(zeros(4, dtype=np.float32), np.ones(4, dtype=np.float32), np.ones((2, 2))),
+        *(zeros(2, 4, dtype=np.float32), zeros(2, 4, dtype=np.float32), False, zeros(2)),
+        *(zeros(2, 4, dtype=np.float32), zeros(1), zeros(2)),
+    ),
+    "group response": lambda: joint.group_response(
+        zeros(3, 2), zeros(5, 3, 1), zeros(3), 0.1, zeros(3, 2), zeros(3, 2)
+    ),
+    "dots: w": lambda: linear.dense_dots(np.ones((3, 2)), ALL, zeros(1), zeros(3), 0, 3),
+    "dots: end": lambda: linear.dense_dots(np.ones((3, 2)), ALL, zeros(2), zeros(9), 0, 4),
+    "sum: weight": lambda: linear.dense_sum(np.ones((3, 2)), ALL, zeros(2), zeros(2), 0, 3),
+    "gather: index": lambda: linear.dense_gather(
+        np.ones((3, 2)), ALL, places(3), zeros(3), zeros(1, 2)
+    ),
+    "values: terms": lambda: linear.values(terms(2), zeros(3)),
+    "sweep: order": lambda: sweep(order=np.array([0, 3, 1], dtype=np.int32)),
+    "sweep: negative order": lambda: sweep(order=np.array([0, -1, 1], dtype=np.int32)),
+    "sweep: squares": lambda: sweep(squares=zeros(2)),
+    "sweep: met": lambda: sweep(met=zeros(4)),
+    "sweep: w": lambda: sweep(w=zeros(1)),
+    "Cholesky: not square": lambda: lapack.factorise(zeros(3, 2).copy(order="F")),
+    "Cholesky: B": lambda: lapack.solve(np.eye(3, order="F"), zeros(4, 1).copy(order="F")),
+    "triangle: B": lambda: lapack.solve_lower(np.eye(3, order="F"), zeros(2, 1).copy(order="F")),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_does_not_fit_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="must"):
+        CALLS[name]()
+
+
+def test_what_fits_is_taken() -> None:
+    sweep()
+    assert pair_state().run(np.eye(3), places(0, 1, 2), None, 0.0, 1) == pairs.OPTIMAL
+    coordinate_state(working_set=3).run(np.eye(3), places(0, 1, 2), places(0, 1, 2), 0.0, 1)
+
+
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+@pytest.mark.parametrize(
+    ("indices", "indptr"),
+    [
+        ([0, 50_000_000], [0, 1, 2]),
+        ([0, 2], [0, 1, 2]),
+        ([-3, 0], [0, 1, 2]),
+        ([0, 1], [0, 1, 3]),
+        ([0, 1], [0, 2, 1]),
+        ([0, 1], [-1, 1, 2]),
+    ],
+)
+def test_malformed_csr_is_refused(indices: list[int], indptr: list[int], index_type: Any) -> None:
+    last = np.full(2, -1, dtype=np.int64)
+    with pytest.raises(ValueError, match="valid CSR"):
+        linear.has_duplicates(
+            np.array(indices, dtype=index_type), np.array(indptr, dtype=index_type), last
+        )
+
+
+def test_duplicates_are_found() -> None:
+    once = sp.csr_matrix([[1.0, 0.0], [2.0, 3.0]])
+    indices, indptr = np.array([0, 1, 1], dtype=np.int32), np.array([0, 1, 3], dtype=np.int32)
+    assert not linear.has_duplicates(once.indices, once.indptr, np.full(2, -1, dtype=np.int64))
+    assert linear.has_duplicates(indices, indptr, np.full(2, -1, dtype=np.int64))
+
+
+def test_a_lapack_with_long_integers_is_refused() -> None:
+    typed = "__pyx_t_5scipy_6linalg_13cython_lapack_"
+    lapack.check_signature("spotrf", f"void (char *, int *, {typed}s *, int *, int *)", "cirii")
+    lapack.check_signature("dpotrf", "void (char *, int *, double *, int *, int *)", "cirii")
+    for signature in (
+        f"void (char *, int64_t *, {typed}s *, int64_t *, int64_t *)",
+        f"void (char *, {typed}blas_int *, {typed}s *, int *, int *)",
+        f"void (char *, int *, {typed}d *, int *, int *)",
+        f"void (char *, int *, {typed}s *, int *)",
+        "",
+    ):
+        with pytest.raises(ImportError, match="32-bit integers"):
+            lapack.check_signature("spotrf", signature, "cirii")
