@@ -57,7 +57,7 @@ def true_gap(model, X, y, K, tau):
         loss = cost * np.maximum(tau * (y - predicted), (tau - 1) * (y - predicted))
     assert (beta >= lower - 1e-14 * np.max(cost)).all()
     assert (beta <= upper + 1e-14 * np.max(cost)).all()
-    assert abs(beta.sum()) <= 1e-9 * np.abs(beta).sum()
+    assert abs(beta.sum()) <= 1e-9 * np.abs(beta).sum() + 1e-15 * size
     norm = float((model.coef(tau)[0] ** 2).sum()) if K is None else float(beta @ (K @ beta))
     primal, dual = 0.5 * norm + loss.sum(), (y - middle) @ beta - 0.5 * norm
     if primal <= ROUNDING * size or primal - dual <= DIFFERENCE * size:

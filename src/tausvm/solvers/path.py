@@ -43,6 +43,9 @@ MIDDLE = 0.5
 WAYS = ((-1, 0.0), (1, 1.0))
 #: where nothing meets the tolerance, a walk goes on with pieces of up to so many times the best gap
 LENIENCE = 2.0
+#: a piece with a gap up to this is taken where the walk ends: levels that are solved one by one are
+#: seldom better there
+GOOD_ENOUGH = 1e-3
 #: how often a walk may fail within a leg, and in a row at one level
 MOST_FAILURES, MOST_STUCK = 300, 20
 #: direct solutions in a row that may miss the tolerance before no more are tried
@@ -50,12 +53,11 @@ HOPELESS = 3
 #: up to this order a matrix on which the walk failed is checked for negative eigenvalues beyond
 #: this share of its largest entry
 CHECKED_ORDER, INDEFINITE_SHARE = 2000, 1e-6
-#: the way in τ to the next level that is solved where a walk cannot go on, its largest share of the
-#: way that is left to the end, and how often it is shortened where the straight line is not good
-#: enough
-NEXT_LEVEL, NEXT_SHARE, SHORTENINGS = 1 / 64, 0.5, 5
+#: the way in τ to the next level that is solved where a walk cannot go on, at most and at least,
+#: and its largest share of the way that is left to the end
+NEXT_LEVEL, SHORTEST, NEXT_SHARE = 1 / 64, 1 / 2048, 0.5
 #: how many levels are solved at most, where one that misses the tolerance counts as so many
-MOST_LEVELS, MISSED = 250, 5
+MOST_LEVELS, MISSED = 150, 5
 
 
 def follow_path(problem: PathProblem, options: PathOptions | None = None) -> PathResult:
@@ -260,7 +262,8 @@ class _WholePath:
         """Walk a leg. Where that fails, go on from a direct solution at the level that was
         reached, and if no piece follows from there, from one at the next level or with the best
         piece that can be had."""
-        tried, failures, stuck = -np.inf, 0, 0
+        tried = failed = -np.inf
+        failures = stuck = 0
         self.walker.tol = self.options.tol
         while True:
             try:
@@ -268,13 +271,14 @@ class _WholePath:
             except PathError as error:
                 self._refuse_indefinite(error)
             reached = self.walker.last
-            failures, stuck = failures + 1, stuck + 1 if reached.t == tried else 0
+            failures, stuck = failures + 1, stuck + 1 if reached.t == failed else 0
+            failed = reached.t
             end, gap = self.walker.line_to_end(leg, reached)
             if gap <= self.options.tol or failures > MOST_FAILURES:
                 self.walker.add(leg, reached, end, gap)
                 return end
             state = reached
-            if reached.t > tried and self._hopeless < HOPELESS and self._n_levels < MOST_LEVELS:
+            if reached.t > tried and self._hopeless < HOPELESS and self._may_solve():
                 state = self._again_at(leg, reached)
             elif not self._go_on(leg, reached, stuck > MOST_STUCK):
                 self.walker.add(leg, reached, end, gap)
@@ -282,6 +286,9 @@ class _WholePath:
             else:
                 state = self.walker.last
             tried = state.t
+
+    def _may_solve(self) -> bool:
+        return self._n_levels < MOST_LEVELS and LevelSolver.affordable(self.walker)
 
     def _solved(self, box: MovingBox, t: float) -> State:
         """A direct solution where the box is at t."""
@@ -308,7 +315,9 @@ class _WholePath:
         ended, or from the next level, whichever is better; False where neither is left."""
         walker, tol = self.walker, self.options.tol
         piece = 1.0 if stuck else walker.next_gap
-        if self._n_levels < MOST_LEVELS:
+        if not piece < 1.0 and not LevelSolver.affordable(walker):
+            raise PathError(False)
+        if piece > GOOD_ENOUGH and self._may_solve():
             state, gap = self._next_level(leg, reached)
             if gap <= tol or gap < piece or stuck:
                 self.walker.add(leg, reached, state, gap)
@@ -321,17 +330,17 @@ class _WholePath:
     def _next_level(self, leg: Leg, reached: State) -> tuple[State, float]:
         """The next level, solved directly, or one nearer if the straight line to it is no good,
         and a bound for that line."""
-        step = min(self._step, NEXT_LEVEL, NEXT_SHARE * (leg.end - reached.t))
-        tol = self.options.tol
-        for shortening in range(SHORTENINGS + 1):
+        tol, left = self.options.tol, NEXT_SHARE * (leg.end - reached.t)
+        step = min(max(self._step, SHORTEST), left)
+        while True:
             state = self._solved(leg.box, reached.t + step)
             gap = self.walker.line(leg, reached, state)
             # on a line that leaves out kinks the gap grows with the square of the way
             factor = 0.8 * float(np.sqrt(tol / max(gap, 0.01 * tol)))
-            if gap <= tol or shortening == SHORTENINGS or self._n_levels >= MOST_LEVELS:
+            if gap <= tol or step <= SHORTEST or not self._may_solve():
                 break
-            step *= min(max(factor, 0.1), 0.5)
+            step = max(step * min(max(factor, 0.1), 0.5), SHORTEST)
         if self.walker.line(leg, state, state) > tol:
             self._n_levels += MISSED - 1
-        self._step = step * min(max(factor, 1.0), 4.0)
+        self._step = min(step * min(max(factor, 1.0), 4.0), NEXT_LEVEL)
         return state, gap

@@ -13,6 +13,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.lapack import dpstrf
 
 from ..kernels import PrecomputedGram
+from ..kernels.products import HeldProducts
 from ..losses import DualTerms
 from .moving_box import MovingBox
 from .path_problem import PathError
@@ -37,13 +38,21 @@ class LevelSolver:
     """Solves single levels of the problem that a walker walks."""
 
     def __init__(self, walker: Walker) -> None:
-        problem = walker.problem
         self.walker = walker
-        n = problem.n
-        if 8.0 * n * n > walker.options.cache_size * 2**20:
+        if not self.affordable(walker):
             raise PathError(False)
-        everything = np.arange(n)
-        self.gram = PrecomputedGram(walker.windows.products.block(everything, everything))
+        products = walker.windows.products
+        if isinstance(products, HeldProducts):
+            matrix = products.matrix
+        else:
+            everything = np.arange(walker.problem.n)
+            matrix = products.block(everything, everything)
+        self.gram = PrecomputedGram(matrix)
+
+    @staticmethod
+    def affordable(walker: Walker) -> bool:
+        """Whether the kernel matrix, which a level's solve needs, fits."""
+        return 8.0 * walker.problem.n**2 <= walker.options.cache_size * 2**20
 
     def state(self, box: MovingBox, t: float) -> State:
         """The solution where the box is at t, as a state from which a walk may begin."""

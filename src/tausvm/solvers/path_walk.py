@@ -36,7 +36,7 @@ REFINEMENTS = 3
 #: what rounding may make of a residual, as a share of the terms in it
 EVALUATION = 1e-15
 #: kinks between two at which f is computed afresh for the certificates
-STRETCH_KINKS = 64
+STRETCH_KINKS = 128
 #: kinks between two exact evaluations of the residuals
 BATCH_KINKS = 512
 #: the matrix of a window is swept from so many free points on, and where it has at most so many
@@ -270,7 +270,7 @@ class Walker:
     def follow(self, leg: Leg, state: State) -> State:
         """Walk to the end of a leg; returns the state there."""
         pace = Pace()
-        self.last = state
+        self.last, self.next_gap = state, np.inf
         self._terms = 0.0
         self.windows.restart()
         self.evaluate(state)
