@@ -289,7 +289,7 @@ def test_features_of_extreme_scale(scale: float, loss: str, solver: str) -> None
     assert np.isfinite(model.coef_).all() and np.isfinite(model.dual_gap_)
     if model.dual_gap_ > model.tol:
         message = str(caught[-1].message)
-        assert f"{model.dual_gap_:.2e}" in message and "scale the data" in message
+        assert f"{model.dual_gap_:.2e}" in message and "scale the columns" in message
 
 
 def test_a_fit_that_stops_early_says_so() -> None:

@@ -142,5 +142,5 @@ def test_many_levels_at_once():
 
 def test_targets_whose_squares_are_no_numbers():
     for size in (1e-200, 1e200):
-        with pytest.raises(ValueError, match="y must be spread by"):
+        with pytest.raises(ValueError, match="y must have differences between"):
             ExpectileSVRCV(**GRID).fit(X, size * Y)

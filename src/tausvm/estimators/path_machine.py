@@ -18,7 +18,7 @@ from ..solvers.path import follow_path
 from ..solvers.path_problem import PathError, PathOptions, PathProblem, PathResult
 from ..solvers.result import SolverResult, Status
 from .copies import merge_copies
-from .data import TrainingSet
+from .data import TrainingSet, costs
 from .machine import KernelMachine, slices
 from .parameters import check_flag, check_positive, is_real, refuse
 from .progress import caller_level, progress_log
@@ -199,13 +199,11 @@ class PathMachine(KernelMachine):
             )
         with np.errstate(over="ignore"):
             # twice the cost of every row: the most that β can be, squared as the objectives are
-            objective = np.square(2.0 * self.C * data.weight.sum()) * max(largest, 1.0)
+            objective = np.square(2.0 * costs(self.C, data.weight).sum()) * max(largest, 1.0)
         if not np.isfinite(objective):
             raise refuse(
                 "C", "so small that (C·Σ sample_weight)²·k(x, x) is a finite number", self.C
             )
-        if not self.C * data.weight.min() >= np.finfo(np.float64).tiny:
-            raise refuse("C", "so large that C·sample_weight is a normal float64", self.C)
 
     @property
     def _free_offset(self) -> bool:

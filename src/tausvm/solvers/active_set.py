@@ -35,6 +35,9 @@ SHARP = 1e-11
 SINGULAR = 1e-4
 #: the share of the gap that a solve of the whole problem may leave and still count as progress
 WORTH = 0.5
+#: bytes that a direct solve takes for every pair of its variables: their matrix in float64, that of
+#: the free ones, and a factor of each
+BYTES_A_PAIR = 32.0
 #: Newton steps after an interior-point solve, while variables still reach a bound or a kink
 POLISHING_STEPS = 4
 #: core steps per variable before them

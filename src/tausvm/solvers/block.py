@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .active_set import interior_step
+from .active_set import BYTES_A_PAIR, interior_step
 from .cores import Core, Rows, core_on
 from .interior_point import TYPICAL_STEPS
 from .monitor import Monitor
@@ -172,7 +172,7 @@ class _Blocks:
         start from the exact gradient, and go to all variables where fewer brought nothing.
         """
         block = np.arange(self.problem.n) if self.hopeless else at.unsettled(size)
-        if 16 * len(block) ** 2 > self.problem.gram.spare_bytes:
+        if BYTES_A_PAIR * len(block) ** 2 > self.problem.gram.spare_bytes:
             self.work = -np.inf
             return False
         if self.directs > 0 or len(block) == self.problem.n:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .active_set import interior_step
+from .active_set import BYTES_A_PAIR, interior_step
 from .monitor import Monitor
 from .problem import Problem
 from .result import SolverOptions, SolverResult, Status
@@ -26,7 +26,7 @@ def solve_interior_point(
     start : (beta, fitted) or None
         Kept where the method does not find better; it starts from its own centre.
     """
-    if not problem.gram.whole or 16.0 * problem.n**2 > problem.gram.spare_bytes:
+    if not problem.gram.whole or BYTES_A_PAIR * problem.n**2 > problem.gram.spare_bytes:
         raise ValueError(
             "solver='interior_point' needs the whole kernel matrix, a copy of it and a factor, got "
             f"{problem.n} samples, for which these do not fit cache_size; raise cache_size or use "
