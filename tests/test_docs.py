@@ -48,6 +48,5 @@ def test_pages_build_without_warnings(tmp_path: Path) -> None:
         [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", source, tmp_path / "html"],
         capture_output=True,
         text=True,
-        timeout=300,
     )
     assert built.returncode == 0, built.stderr

@@ -313,14 +313,14 @@ def test_the_command_in_a_process_of_its_own(rent: Path, tmp_path: Path) -> None
     model = tmp_path / "m.skops"
     done = subprocess.run(
         [*command, "fit", rent, "--target", "rentsqm", "--json", "--save", model],
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["kind"] == "quantile"
     assert done.stderr == ""
     done = subprocess.run(
         [*command, "fit", rent, "--target", "price", "--save", model],
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stdout == ""
