@@ -2,14 +2,16 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# no byte code for whole packages: it takes longer than compiling what is imported of them
-PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
+# no byte code for whole packages: it takes longer than compiling what is imported of them; wheels
+# only: what would have to be built is refused by name
+PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile \
+	--only-binary :all:
 SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__pycache__/*')
 
 # the tests' matrices are small: BLAS threads would only wait for each other
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-interop lint docs clean
+.PHONY: demo test test-slow test-interop sanitize lint docs clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/python -m tausvm.demo
@@ -26,6 +28,10 @@ test-interop: $(VENV)/test.stamp
 	$(BUILD_AND_INSTALL) '.[plot,test,docs,interop]'
 	$(BIN)/python -m pytest -k "conformal or frames or polars or reliability or diagonal"
 
+# the cores under address and undefined-behaviour sanitizers, by both compilers; some minutes
+sanitize: $(VENV)/test.stamp
+	PYTEST_ADDOPTS="-n auto" .ci/sanitize gcc clang
+
 lint: $(VENV)/test.stamp
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -36,7 +42,7 @@ docs: $(VENV)/test.stamp
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) dist demo docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .sanitize dist demo docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -type d -name __pycache__ -exec rm -rf {} +
 
 # The build's own requirements go into .venv too: no second copy of them is fetched for an
