@@ -518,6 +518,44 @@ static void check_path(void)
            "path_first_to_enter", step, nearest);
 }
 
+/* a point's parts of the gaps at n records, and of twice those between them */
+static void check_pieces(void)
+{
+    static double v_[7][ROOM], scratch[4 * ROOM];
+    double *v[7], *t, *part, *offset, *away, *bent, *ends, *middles, bounds[4];
+    for (int c = 0; c < 7; c++)
+        fill(v[c] = v_[c] + shift, -1, 1);
+    t = v[0], part = v[1], offset = v[2], away = v[3], bent = v[4], ends = v[5], middles = v[6];
+    double beta0 = number(-1, 1), beta1 = number(-1, 1), r0 = number(-1, 1), r1 = number(-1, 1);
+    for (int c = 0; c < 4; c++)
+        bounds[c] = number(-1, 1);
+    for (int stays = 0; stays < 2; stays++) {
+        for (int64_t k = 0; k < n; k++)
+            ends[k] = middles[k] = 0.5;
+        if (n > 0) /* there is one piece less than records */
+            middles[n - 1] = GUARD;
+        path_piece_sums(t, part, offset, n, beta0, beta1, stays ? NULL : away, r0, r1, bent, bounds,
+                        scratch, ends, middles);
+        double before[4] = {0};
+        for (int64_t k = 0; k < n; k++) {
+            double beta = beta0 + part[k] * (beta1 - beta0) + (stays ? 0 : away[k]);
+            double r = r0 + part[k] * (r1 - r0) - bent[k] - offset[k];
+            double now[4] = {fmax(bounds[2] + t[k] * bounds[3] - beta, 0),
+                             fmax(beta - bounds[0] - t[k] * bounds[1], 0), fmax(r, 0), fmax(-r, 0)};
+            double end = 0.5 + now[0] * now[2] + now[1] * now[3];
+            double middle = 0.5 + before[0] * now[2] + now[0] * before[2] + before[1] * now[3] +
+                            now[1] * before[3];
+            expect(close_to(ends[k], end, 0, 1e-14), "path_piece_sums", ends[k], end);
+            if (k > 0)
+                expect(close_to(middles[k - 1], middle, 0, 1e-14), "path_piece_sums between",
+                       middles[k - 1], middle);
+            memcpy(before, now, sizeof now);
+        }
+        expect(n == 0 || middles[n - 1] == GUARD, "end of pieces", n ? middles[n - 1] : 0, GUARD);
+        expect(ends[n] == GUARD, "end of path_piece_sums", ends[n], GUARD);
+    }
+}
+
 /* column k of S - sum of weight u u', S a lower triangle */
 static void check_swept(void)
 {
@@ -567,6 +605,7 @@ static void check_all(void)
     check_dense_f32();
     check_dense_f64();
     check_path();
+    check_pieces();
     check_swept();
 }
 

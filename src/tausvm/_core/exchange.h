@@ -32,7 +32,7 @@ static inline double exchanged(int64_t *table, int side, int64_t turn, double pa
     int64_t *mine = table + BOX * (2 * side + (turn & 1));
     int64_t *theirs = table + BOX * (2 * (1 - side) + (turn & 1));
     int64_t before = turn > 2 ? turn - 2 : 0, found = before;
-    long most = turn == 1 ? FIRST_LOOKS : LOOKS;
+    int most = turn == 1 ? FIRST_LOOKS : LOOKS;
     double other;
     memcpy(mine + 1, &part, sizeof part);
     /* fails where the other side has put the end there */
@@ -40,7 +40,7 @@ static inline double exchanged(int64_t *table, int side, int64_t turn, double pa
         *ended = 1;
         return 0;
     }
-    for (long looks = 0; __atomic_load_n(theirs, __ATOMIC_ACQUIRE) != turn; looks++) {
+    for (int looks = 0; __atomic_load_n(theirs, __ATOMIC_ACQUIRE) != turn; looks++) {
         found = before;
         if (looks >= most && __atomic_compare_exchange_n(theirs, &found, -turn, 0,
                                                          __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {

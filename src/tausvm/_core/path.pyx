@@ -13,24 +13,25 @@ and all residuals change at the rate r′ = −(K_·N s_N + K_·M δ + b′). Th
 residual reaches zero (19) or a free variable its bound (21), (23).
 """
 from libc.math cimport INFINITY, NAN, fabs, sqrt
-from libc.stdint cimport int8_t, int32_t
+from libc.stdint cimport int8_t, int32_t, int64_t
 import numpy as np
 
 cdef extern from "path_loops.h" nogil:
-    double path_dot(const double*, const double*, long)
-    void path_axpy(double, const double*, double*, long)
-    void path_rates(const double*, long, const int32_t*, const double*, long, const double*,
+    double path_dot(const double*, const double*, int64_t)
+    void path_axpy(double, const double*, double*, int64_t)
+    void path_rates(const double*, int64_t, const int32_t*, const double*, int64_t, const double*,
                     double, double*)
-    long path_first_to_enter(const double*, const double*, const double*, const double*, long,
+    int64_t path_first_to_enter(const double*, const double*, const double*, const double*, int64_t,
                              double, double*)
     double path_bend(const double*, const double*, const double*, const double*, const double*,
-                     const double*, double, double, long, double*)
-    void path_piece_sums(const double*, const double*, const double*, long, double, double,
+                     const double*, double, double, int64_t, double*)
+    void path_piece_sums(const double*, const double*, const double*, int64_t, double, double,
                          const double*, double, double, const double*, const double*, double*,
                          double*, double*)
-    void path_delete_row(double*, long, long, long, double*, double*)
-    void path_swept_column(const double*, long, long, const double*, const double*, long, double*)
-    void path_swept_write(double*, long, long, const double*, double)
+    void path_delete_row(double*, int64_t, int64_t, int64_t, double*, double*)
+    void path_swept_column(const double*, int64_t, int64_t, const double*, const double*, int64_t,
+                           double*)
+    void path_swept_write(double*, int64_t, int64_t, const double*, double)
 
 END = 0          # t reached its end
 BATCH = 1        # as many kinks as were asked for
@@ -43,7 +44,7 @@ HARD = 6         # the next kink is beyond the accuracy of a swept matrix
 cdef double INDEFINITENESS = 1e-6  # a Schur complement below minus this share is no rounding
 cdef double REFINE = 8          # free points may leave the margin at this multiple of rounding
 cdef double BEND_ROUNDING = 1e-10  # of a squared norm, as a share of its terms
-cdef long PAUSE_KINKS = 32      # kinks between two moments at which a walk can be ended
+cdef int64_t PAUSE_KINKS = 32      # kinks between two moments at which a walk can be ended
 cdef int PUT_OFF_FULL = 7       # within ``run``: pivots wait to be applied
 cdef double AT_END = 1e-14  # where all boxes close, many kinks come within rounding of the end
 
@@ -59,7 +60,7 @@ def piece_sums(const double[::1] t, const double[::1] part, const double[::1] of
     upper₁) a point; ``away`` has rows for the first of them, which leave their straight lines.
     ``t``, ``part`` and ``offset`` have an entry a record. Residuals are without the offset.
     """
-    cdef long v, count = t.shape[0], n_away = away.shape[0]
+    cdef int64_t v, count = t.shape[0], n_away = away.shape[0]
     out = np.zeros(count), np.zeros(count - 1)
     cdef double[::1] ends = out[0], middles = out[1], scratch = np.empty(4 * count)
     with nogil:
@@ -87,11 +88,11 @@ cdef class PathCore:
     cdef double[:, ::1] L
     cdef readonly int32_t[::1] free
     cdef int32_t[::1] passed
-    cdef readonly long size, n_kinks, n_values, n_passed
+    cdef readonly int64_t size, n_kinks, n_values, n_passed
     cdef readonly double t, offset, drive_sum, offset_rate
     cdef bint has_offset
     cdef double independence
-    cdef long zero_steps, left_last
+    cdef int64_t zero_steps, left_last
     cdef readonly double[::1] log_t, log_offset, values
     cdef readonly int32_t[::1] log_index, log_size, members
     cdef readonly int8_t[::1] log_status
@@ -101,7 +102,7 @@ cdef class PathCore:
     cdef bint with_snapshots
 
     def __init__(self, K, box, beta, residual, drive, status, double offset, double drive_sum,
-                 bint has_offset, long capacity, double independence):
+                 bint has_offset, int64_t capacity, double independence):
         cdef Py_ssize_t m = K.shape[0]
         self.K, self.box = K, box
         self.beta, self.residual, self.drive, self.status = beta, residual, drive, status
@@ -116,10 +117,10 @@ cdef class PathCore:
         self.passed = np.zeros(m + 1, dtype=np.int32)
         self.new_log(0, 0, False)
 
-    def new_log(self, long kinks, long values, bint snapshots):
+    def new_log(self, int64_t kinks, int64_t values, bint snapshots):
         """Forget the kinks logged so far, with room for new ones; with ``snapshots`` the β and
         the residuals of the whole window are kept at each of them, and before the first."""
-        cdef long rows = kinks + 1 if snapshots else 0
+        cdef int64_t rows = kinks + 1 if snapshots else 0
         self.with_snapshots = snapshots
         self.snapshots = np.empty((rows, self.K.shape[0]))
         self.residuals = np.empty((rows, self.K.shape[0]))
@@ -134,7 +135,7 @@ cdef class PathCore:
         if snapshots:
             self.keep(0)
 
-    def reserve(self, long capacity):
+    def reserve(self, int64_t capacity):
         """Room for this many free points; the factor is kept."""
         L = np.zeros((capacity, capacity))
         free = np.zeros(capacity, dtype=np.int32)
@@ -167,7 +168,7 @@ cdef class PathCore:
 
     cdef void solve(self, double* x) noexcept nogil:
         """x ← K_MM⁻¹ x."""
-        cdef long i, m = self.size, stride = self.L.shape[1]
+        cdef int64_t i, m = self.size, stride = self.L.shape[1]
         cdef double* L = &self.L[0, 0]
         for i in range(m):
             x[i] = (x[i] - path_dot(L + i * stride, x, i)) / L[i * stride + i]
@@ -175,10 +176,10 @@ cdef class PathCore:
             x[i] /= L[i * stride + i]
             path_axpy(-x[i], L + i * stride, x, i)
 
-    cdef double prepare_entry(self, long i) noexcept nogil:
+    cdef double prepare_entry(self, int64_t i) noexcept nogil:
         """The row of the factor that point i would get, in ``scratch``; returns what is left of
         K_ii beside the free points, the square of its diagonal entry."""
-        cdef long k, m = self.size, stride = self.L.shape[1]
+        cdef int64_t k, m = self.size, stride = self.L.shape[1]
         cdef double* row = &self.scratch[0]
         cdef double* L = &self.L[0, 0]
         cdef const double* values = &self.K[i, 0]
@@ -186,23 +187,23 @@ cdef class PathCore:
             row[k] = (values[self.free[k]] - path_dot(L + k * stride, row, k)) / L[k * stride + k]
         return values[i] - path_dot(row, row, m)
 
-    cdef void append(self, long i, double left) noexcept nogil:
-        cdef long k, m = self.size
+    cdef void append(self, int64_t i, double left) noexcept nogil:
+        cdef int64_t k, m = self.size
         for k in range(m):
             self.L[m, k] = self.scratch[k]
         self.L[m, m] = sqrt(left)
         self.free[m] = <int32_t>i
         self.size = m + 1
 
-    cdef void remove(self, long place) noexcept nogil:
-        cdef long m = self.size, capacity = self.free.shape[0]
+    cdef void remove(self, int64_t place) noexcept nogil:
+        cdef int64_t m = self.size, capacity = self.free.shape[0]
         path_delete_row(&self.L[0, 0], self.L.shape[1], m, place, &self.work[0],
                         &self.work[capacity])
         self.forget(place)
 
-    cdef void forget(self, long place) noexcept nogil:
+    cdef void forget(self, int64_t place) noexcept nogil:
         """Take a free point off the list."""
-        cdef long k, m = self.size
+        cdef int64_t k, m = self.size
         for k in range(place, m - 1):
             self.free[k] = self.free[k + 1]
             self.delta[k] = self.delta[k + 1]
@@ -210,7 +211,7 @@ cdef class PathCore:
 
     cdef void directions(self, double pull) noexcept nogil:
         """δ, b′ and the rates of all residuals."""
-        cdef long k, m = self.size
+        cdef int64_t k, m = self.size
         cdef double worst = 0
         for k in range(m):
             self.delta[k] = 0
@@ -229,7 +230,7 @@ cdef class PathCore:
 
     cdef void improve(self) noexcept nogil:
         """Add the solution of the margin system for the rates in ``scratch`` to δ and b′."""
-        cdef long k, m = self.size
+        cdef int64_t k, m = self.size
         cdef double total, weight = 0, change
         if m == 0:
             return
@@ -250,7 +251,7 @@ cdef class PathCore:
             self.delta[k] += self.scratch[k]
 
     cdef void rates(self) noexcept nogil:
-        cdef long m = self.size
+        cdef int64_t m = self.size
         path_rates(&self.K[0, 0], self.K.shape[0], &self.free[0], &self.delta[0], m,
                    &self.drive[0], self.offset_rate, &self.rate[0])
 
@@ -264,32 +265,32 @@ cdef class PathCore:
 
     cdef double rounding(self, double pull) noexcept nogil:
         """What rounding makes of a rate that is zero, as a share of the root of K's diagonal."""
-        cdef long k
+        cdef int64_t k
         for k in range(self.size):
             pull += fabs(self.delta[k]) * self.root[self.free[k]]
         return 2.2e-16 * pull
 
     # ---- events ----
 
-    cdef inline double bound(self, long i, int which) noexcept nogil:
+    cdef inline double bound(self, int64_t i, int which) noexcept nogil:
         return self.bound_at(i, which, self.t)
 
-    cdef inline double bound_at(self, long i, int which, double t) noexcept nogil:
+    cdef inline double bound_at(self, int64_t i, int which, double t) noexcept nogil:
         cdef int row = 0 if which <= 0 else 2
         return self.box[row, i] + t * self.box[row + 1, i]
 
-    cdef inline double slope(self, long i, int which) noexcept nogil:
+    cdef inline double slope(self, int64_t i, int which) noexcept nogil:
         return self.box[1 if which < 0 else 3, i]
 
-    cdef void drive_by(self, long i, double change) noexcept nogil:
+    cdef void drive_by(self, int64_t i, double change) noexcept nogil:
         """The bound that point i is at moves; without a change it stands."""
         if change != 0:
             path_axpy(change, &self.K[i, 0], &self.drive[0], self.K.shape[0])
             self.drive_sum += change
 
-    cdef void rest(self, long place, int which) noexcept nogil:
+    cdef void rest(self, int64_t place, int which) noexcept nogil:
         """A free point stays at its bound from here on."""
-        cdef long i = self.free[place]
+        cdef int64_t i = self.free[place]
         self.beta[i] = self.bound(i, which)
         self.residual[i] = 0
         self.status[i] = <int8_t>which
@@ -297,9 +298,9 @@ cdef class PathCore:
         self.drive_by(i, self.slope(i, which))
         self.remove(place)
 
-    cdef void record(self, long index, int status) noexcept nogil:
+    cdef void record(self, int64_t index, int status) noexcept nogil:
         """Log a kink: where, which point, and the values of the free points."""
-        cdef long k, at = self.n_kinks, start = self.n_values
+        cdef int64_t k, at = self.n_kinks, start = self.n_values
         self.log_t[at] = self.t
         self.log_offset[at] = self.offset
         self.log_index[at] = <int32_t>index
@@ -313,19 +314,19 @@ cdef class PathCore:
         self.n_values = start + self.size
         self.n_kinks = at + 1
 
-    cdef void keep(self, long row) noexcept nogil:
+    cdef void keep(self, int64_t row) noexcept nogil:
         """A snapshot of the window."""
-        cdef long k
+        cdef int64_t k
         self.snapshot_t[row], self.snapshot_offset[row] = self.t, self.offset
         for k in range(self.K.shape[0]):
             self.snapshots[row, k] = (self.beta[k] if self.status[k] == 0
                                       else self.bound(k, self.status[k]))
             self.residuals[row, k] = self.residual[k]
 
-    def bend(self, long first, long last):
+    def bend(self, int64_t first, int64_t last):
         """How far f and b leave the straight line between two snapshots: the norm of what β at
         the most adds to f, and the most that b adds to its line."""
-        cdef long k, n = self.K.shape[0]
+        cdef int64_t k, n = self.K.shape[0]
         cdef double length = self.snapshot_t[last] - self.snapshot_t[first]
         cdef double part, shift, square, terms, largest = 0, largest_shift = 0
         with nogil:
@@ -341,13 +342,13 @@ cdef class PathCore:
                 largest_shift = max(largest_shift, fabs(shift))
         return sqrt(largest), largest_shift
 
-    def beta_at(self, long first, long last, const int32_t[::1] points, int8_t[::1] status):
+    def beta_at(self, int64_t first, int64_t last, const int32_t[::1] points, int8_t[::1] status):
         """β of some points at the kinks from number ``first`` on, before ``last``, one row a kink.
 
         ``status`` holds the sets of these points before the first of them, and afterwards
         those after the last.
         """
-        cdef long k, j, row, n_points = points.shape[0], begin = 0
+        cdef int64_t k, j, row, n_points = points.shape[0], begin = 0
         cdef double t
         out = np.empty((last - first, n_points))
         place = np.full(self.K.shape[0], -1, dtype=np.int32)
@@ -370,7 +371,7 @@ cdef class PathCore:
                 begin += self.log_size[k]
         return out
 
-    cdef void enter(self, long i, double left) noexcept nogil:
+    cdef void enter(self, int64_t i, double left) noexcept nogil:
         """A point at a bound becomes free; ``left`` is what ``prepare_entry`` gave for it."""
         cdef int which = self.status[i]
         self.drive_by(i, -self.slope(i, which))
@@ -381,7 +382,7 @@ cdef class PathCore:
         self.append(i, left)
         self.record(i, 0)
 
-    cdef long next_to_enter(self, double pull, double* step, double* left) noexcept nogil:
+    cdef int64_t next_to_enter(self, double pull, double* step, double* left) noexcept nogil:
         """The point that reaches the margin first and within ``step``, −1 if none does, −2 if
         the matrix turns out indefinite, −3 if it is too hard to tell; ``step`` is then how far
         that is.
@@ -390,7 +391,7 @@ cdef class PathCore:
         rate is rounding, and it is passed over until the free points change. So is the point
         that has just left, which rounding might call back.
         """
-        cdef long i, k, n_passed = 0
+        cdef int64_t i, k, n_passed = 0
         cdef double noise = self.rounding(pull), arrival
         if self.left_last >= 0:
             self.passed[0] = <int32_t>self.left_last
@@ -422,7 +423,7 @@ cdef class PathCore:
 
     cdef int shift_offset(self) noexcept nogil:
         """No point is free to balance the moving bounds: the offset jumps to the next point."""
-        cdef long i, best = -1
+        cdef int64_t i, best = -1
         cdef double way = 1.0 if self.drive_sum > 0 else -1.0
         cdef double nearest = INFINITY
         for i in range(self.K.shape[0]):
@@ -440,14 +441,14 @@ cdef class PathCore:
         self.enter(best, self.prepare_entry(best))
         return 0
 
-    def run(self, double end, long most_kinks, double balance, double pull,
-            long most_zero_steps, pause=None):
+    def run(self, double end, int64_t most_kinks, double balance, double pull,
+            int64_t most_zero_steps, pause=None):
         """Up to ``most_kinks`` kinks; returns one of END, BATCH, STALLED, INDEFINITE, GROW, LOG_FULL
         and HARD. ``balance`` is the Σs below which bounds count as balanced, ``pull`` the size of
         the terms in ``drive``: Σ|sⱼ|·√Kⱼⱼ. ``pause`` is asked every few kinks: a true answer ends
         the batch, an exception of it the walk."""
         cdef int status
-        cdef long first = self.n_kinks, last
+        cdef int64_t first = self.n_kinks, last
         while True:
             last = min(first + most_kinks, self.n_kinks + PAUSE_KINKS)
             status = self.walk(end, last, balance, pull, most_zero_steps)
@@ -463,9 +464,9 @@ cdef class PathCore:
         self.settle()
         return status
 
-    cdef int walk(self, double end, long last_kink, double balance, double pull,
-                  long most_zero_steps):
-        cdef long n = self.K.shape[0], k, i, entering, leaving, room
+    cdef int walk(self, double end, int64_t last_kink, double balance, double pull,
+                  int64_t most_zero_steps):
+        cdef int64_t n = self.K.shape[0], k, i, entering, leaving, room
         cdef int status = 1, which = 0
         cdef bint at_end
         cdef double step, gap, speed, left = 0
@@ -548,7 +549,7 @@ cdef class PathCore:
 
     cdef void settle(self):
         """Put the points at bounds where the bounds are now."""
-        cdef long i
+        cdef int64_t i
         for i in range(self.K.shape[0]):
             if self.status[i] != 0:
                 self.beta[i] = self.bound(i, self.status[i])

@@ -12,10 +12,10 @@
 #define PATH_STRIP 1024 /* columns at a time: the sums stay in L1 while rows stream by */
 
 /* a' b in eight lanes */
-TAUSVM_CLONES static double path_dot(const double *restrict a, const double *restrict b, long n)
+TAUSVM_CLONES static double path_dot(const double *restrict a, const double *restrict b, int64_t n)
 {
     double lane[PATH_LANES] = {0};
-    long i = 0;
+    int64_t i = 0;
     for (; i + PATH_LANES <= n; i += PATH_LANES)
         for (int k = 0; k < PATH_LANES; k++)
             lane[k] += a[i + k] * b[i + k];
@@ -29,40 +29,41 @@ TAUSVM_CLONES static double path_dot(const double *restrict a, const double *res
 
 /* y += alpha x */
 TAUSVM_CLONES static void path_axpy(double alpha, const double *restrict x, double *restrict y,
-                                  long n)
+                                  int64_t n)
 {
-    for (long i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++)
         y[i] += alpha * x[i];
 }
 
 /* out = -(start + shift + sum_j delta[j] K[rows[j], :]): how fast the residuals change */
-TAUSVM_CLONES static void path_rates(const double *restrict K, long n, const int32_t *restrict rows,
-                                   const double *restrict delta, long count,
+TAUSVM_CLONES static void path_rates(const double *restrict K, int64_t n,
+                                   const int32_t *restrict rows,
+                                   const double *restrict delta, int64_t count,
                                    const double *restrict start, double shift,
                                    double *restrict out)
 {
-    for (long begin = 0; begin < n; begin += PATH_STRIP) {
-        long m = n - begin < PATH_STRIP ? n - begin : PATH_STRIP;
+    for (int64_t begin = 0; begin < n; begin += PATH_STRIP) {
+        int64_t m = n - begin < PATH_STRIP ? n - begin : PATH_STRIP;
         double *restrict o = out + begin;
-        for (long i = 0; i < m; i++)
+        for (int64_t i = 0; i < m; i++)
             o[i] = start[begin + i] + shift;
-        long j = 0;
+        int64_t j = 0;
         for (; j + 4 <= count; j += 4) {
-            const double *restrict a = K + (long)rows[j] * n + begin;
-            const double *restrict b = K + (long)rows[j + 1] * n + begin;
-            const double *restrict c = K + (long)rows[j + 2] * n + begin;
-            const double *restrict d = K + (long)rows[j + 3] * n + begin;
+            const double *restrict a = K + (int64_t)rows[j] * n + begin;
+            const double *restrict b = K + (int64_t)rows[j + 1] * n + begin;
+            const double *restrict c = K + (int64_t)rows[j + 2] * n + begin;
+            const double *restrict d = K + (int64_t)rows[j + 3] * n + begin;
             double da = delta[j], db = delta[j + 1], dc = delta[j + 2], dd = delta[j + 3];
-            for (long i = 0; i < m; i++)
+            for (int64_t i = 0; i < m; i++)
                 o[i] += (da * a[i] + db * b[i]) + (dc * c[i] + dd * d[i]);
         }
         for (; j < count; j++) {
-            const double *restrict a = K + (long)rows[j] * n + begin;
+            const double *restrict a = K + (int64_t)rows[j] * n + begin;
             double da = delta[j];
-            for (long i = 0; i < m; i++)
+            for (int64_t i = 0; i < m; i++)
                 o[i] += da * a[i];
         }
-        for (long i = 0; i < m; i++)
+        for (int64_t i = 0; i < m; i++)
             o[i] = -o[i];
     }
 }
@@ -70,13 +71,13 @@ TAUSVM_CLONES static void path_rates(const double *restrict K, long n, const int
 /* The point at a bound whose residual reaches zero first. side is +1 at the upper bound
  * (residual > 0), -1 at the lower one, 0 for points that are free or must not enter. A speed
  * below noise * root[i] is rounding. */
-static long path_first_to_enter(const double *restrict side, const double *restrict residual,
+static int64_t path_first_to_enter(const double *restrict side, const double *restrict residual,
                                 const double *restrict rate, const double *restrict root,
-                                long n, double noise, double *step)
+                                int64_t n, double noise, double *step)
 {
     double best_distance = INFINITY, best_speed = 1;
-    long best = -1;
-    for (long i = 0; i < n; i++) {
+    int64_t best = -1;
+    for (int64_t i = 0; i < n; i++) {
         double speed = -side[i] * rate[i];
         double distance = side[i] * residual[i];
         if (speed > noise * root[i] && distance * best_speed < best_distance * speed) {
@@ -95,13 +96,13 @@ static long path_first_to_enter(const double *restrict side, const double *restr
 TAUSVM_CLONES static double path_bend(const double *restrict b0, const double *restrict b,
                                     const double *restrict b1, const double *restrict r0,
                                     const double *restrict r, const double *restrict r1,
-                                    double part, double shift, long n, double *terms)
+                                    double part, double shift, int64_t n, double *terms)
 {
     double sum[PATH_LANES] = {0}, size[PATH_LANES] = {0};
-    long i = 0;
+    int64_t i = 0;
     for (; i + PATH_LANES <= n; i += PATH_LANES)
         for (int k = 0; k < PATH_LANES; k++) {
-            long j = i + k;
+            int64_t j = i + k;
             double g = b[j] - b0[j] - part * (b1[j] - b0[j]);
             double term = g * (r[j] - r0[j] - part * (r1[j] - r0[j]) + shift);
             sum[k] -= term;
@@ -124,16 +125,16 @@ TAUSVM_CLONES static double path_bend(const double *restrict b0, const double *r
 
 /* Column k of S - sum_l weight[l] u_l u_l', for the lower triangle S by rows and vectors u_l that
  * are the rows of U */
-TAUSVM_CLONES static void path_swept_column(const double *restrict S, long n, long k,
+TAUSVM_CLONES static void path_swept_column(const double *restrict S, int64_t n, int64_t k,
                                           const double *restrict U, const double *restrict weight,
-                                          long count, double *restrict out)
+                                          int64_t count, double *restrict out)
 {
     const double *restrict row = S + k * n;
-    for (long j = 0; j <= k; j++)
+    for (int64_t j = 0; j <= k; j++)
         out[j] = row[j];
-    for (long j = k + 1; j < n; j++)
+    for (int64_t j = k + 1; j < n; j++)
         out[j] = S[j * n + k];
-    long l = 0;
+    int64_t l = 0;
     for (; l + 4 <= count; l += 4) {
         const double *restrict a = U + l * n;
         const double *restrict b = a + n;
@@ -141,39 +142,39 @@ TAUSVM_CLONES static void path_swept_column(const double *restrict S, long n, lo
         const double *restrict d = c + n;
         double wa = weight[l] * a[k], wb = weight[l + 1] * b[k];
         double wc = weight[l + 2] * c[k], wd = weight[l + 3] * d[k];
-        for (long j = 0; j < n; j++)
+        for (int64_t j = 0; j < n; j++)
             out[j] -= (wa * a[j] + wb * b[j]) + (wc * c[j] + wd * d[j]);
     }
     for (; l < count; l++) {
         const double *restrict a = U + l * n;
         double wa = weight[l] * a[k];
-        for (long j = 0; j < n; j++)
+        for (int64_t j = 0; j < n; j++)
             out[j] -= wa * a[j];
     }
 }
 
 /* Write scale * column into row and column k of the lower triangle */
-static void path_swept_write(double *restrict S, long n, long k, const double *restrict column,
-                             double scale)
+static void path_swept_write(double *restrict S, int64_t n, int64_t k,
+                             const double *restrict column, double scale)
 {
-    for (long j = 0; j < k; j++)
+    for (int64_t j = 0; j < k; j++)
         S[k * n + j] = scale * column[j];
-    for (long j = k + 1; j < n; j++)
+    for (int64_t j = k + 1; j < n; j++)
         S[j * n + k] = scale * column[j];
 }
 
 /* Delete row and column `gone` of A from its Cholesky factor, A = L L', L by rows with
  * `stride`: the rows below move up and plane rotations make them triangular again. */
-static void path_delete_row(double *L, long stride, long size, long gone, double *cosine,
+static void path_delete_row(double *L, int64_t stride, int64_t size, int64_t gone, double *cosine,
                             double *sine)
 {
-    for (long i = gone + 1; i < size; i++) {
+    for (int64_t i = gone + 1; i < size; i++) {
         double *row = L + i * stride;
         double *to = row - stride;
         double left = row[gone];
-        for (long k = 0; k < gone; k++)
+        for (int64_t k = 0; k < gone; k++)
             to[k] = row[k];
-        for (long k = gone; k < i - 1; k++) {
+        for (int64_t k = gone; k < i - 1; k++) {
             double right = row[k + 1];
             to[k] = cosine[k] * left + sine[k] * right;
             left = cosine[k] * right - sine[k] * left;
@@ -192,7 +193,7 @@ static void path_delete_row(double *L, long stride, long size, long gone, double
  * r0 + part (r1 - r0) - bent - offset, and its bounds are straight lines in t. away is NULL for
  * points that stay on their line. scratch has room for 4 count numbers. */
 TAUSVM_CLONES static void path_piece_sums(const double *restrict t, const double *restrict part,
-                                        const double *restrict offset, long count, double beta0,
+                                        const double *restrict offset, int64_t count, double beta0,
                                         double beta1, const double *restrict away, double r0,
                                         double r1, const double *restrict bent,
                                         const double *restrict bounds, double *restrict scratch,
@@ -201,12 +202,12 @@ TAUSVM_CLONES static void path_piece_sums(const double *restrict t, const double
     double *restrict above = scratch, *restrict below = scratch + count;
     double *restrict plus = scratch + 2 * count, *restrict minus = scratch + 3 * count;
     double slope = beta1 - beta0, rate = r1 - r0;
-    for (long i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++)
         above[i] = beta0 + part[i] * slope;
     if (away)
-        for (long i = 0; i < count; i++)
+        for (int64_t i = 0; i < count; i++)
             above[i] += away[i];
-    for (long i = 0; i < count; i++) {
+    for (int64_t i = 0; i < count; i++) {
         double beta = above[i], r = r0 + part[i] * rate - bent[i] - offset[i];
         double low = beta - (bounds[0] + t[i] * bounds[1]);
         double high = bounds[2] + t[i] * bounds[3] - beta;
@@ -216,7 +217,7 @@ TAUSVM_CLONES static void path_piece_sums(const double *restrict t, const double
         minus[i] = r > 0 ? 0 : -r;
         ends[i] += above[i] * plus[i] + below[i] * minus[i];
     }
-    for (long i = 1; i < count; i++)
+    for (int64_t i = 1; i < count; i++)
         middles[i - 1] += (above[i - 1] * plus[i] + above[i] * plus[i - 1]) +
                           (below[i - 1] * minus[i] + below[i] * minus[i - 1]);
 }

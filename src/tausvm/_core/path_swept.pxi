@@ -2,7 +2,7 @@
 from scipy.linalg.blas import dsymv, dsyrk
 from scipy.linalg.lapack import dpotri, dtrtrs
 
-cdef long PUT_OFF = 64          # pivots that wait before they are applied together
+cdef int64_t PUT_OFF = 64          # pivots that wait before they are applied together
 cdef double ACCURATE = 1e-7     # a Schur complement below this share is left to a factor
 cdef double SWEPT_ROUNDING = 10  # rounding of rates, beside that of a fresh evaluation
 cdef double LOST = 1e6          # rates further off than this multiple of rounding are lost
@@ -24,13 +24,13 @@ cdef class SweptCore(PathCore):
     """
     cdef double[:, ::1] S, U
     cdef double[::1] weight, column, swept_drive, swept_ones
-    cdef long waiting
+    cdef int64_t waiting
     cdef double pending
     cdef bint broken
 
     def sweep(self, factor):
         """S for the free points, given the Cholesky factor of their matrix."""
-        cdef long n = self.K.shape[0], m = self.size
+        cdef int64_t n = self.K.shape[0], m = self.size
         K, free = np.asarray(self.K), np.asarray(self.free)[:m]
         in_order = (free == np.arange(m)).all()
         if not in_order:
@@ -68,20 +68,20 @@ cdef class SweptCore(PathCore):
 
     # ---- the margin system ----
 
-    cdef double prepare_entry(self, long i) noexcept nogil:
+    cdef double prepare_entry(self, int64_t i) noexcept nogil:
         path_swept_column(&self.S[0, 0], self.K.shape[0], i, &self.U[0, 0], &self.weight[0],
                           self.waiting, &self.column[0])
         return self.column[i] if self.column[i] > ACCURATE * self.K[i, i] else NAN
 
-    cdef void append(self, long i, double left) noexcept nogil:
+    cdef void append(self, int64_t i, double left) noexcept nogil:
         if self.pending != 0:
             path_axpy(self.pending, &self.column[0], &self.swept_drive[0], self.K.shape[0])
         self.pivot(i, 1.0)
         self.free[self.size] = <int32_t>i
         self.size += 1
 
-    cdef void remove(self, long place) noexcept nogil:
-        cdef long i = self.free[place]
+    cdef void remove(self, int64_t place) noexcept nogil:
+        cdef int64_t i = self.free[place]
         self.swept_drive[i] += self.pending
         path_swept_column(&self.S[0, 0], self.K.shape[0], i, &self.U[0, 0], &self.weight[0],
                           self.waiting, &self.column[0])
@@ -91,9 +91,9 @@ cdef class SweptCore(PathCore):
             self.broken = True
         self.forget(place)
 
-    cdef void pivot(self, long k, double way) noexcept nogil:
+    cdef void pivot(self, int64_t k, double way) noexcept nogil:
         """Sweep, or undo the sweep, on k, whose column is in ``column``."""
-        cdef long l, n = self.K.shape[0]
+        cdef int64_t l, n = self.K.shape[0]
         cdef double d = self.column[k]
         cdef double drive = self.swept_drive[k] / d, ones = self.swept_ones[k] / d
         for l in range(self.waiting):
@@ -111,12 +111,12 @@ cdef class SweptCore(PathCore):
             path_axpy(-ones, &self.column[0], &self.swept_ones[0], n)
             self.swept_ones[k] = way * ones
 
-    cdef void drive_by(self, long i, double change) noexcept nogil:
+    cdef void drive_by(self, int64_t i, double change) noexcept nogil:
         PathCore.drive_by(self, i, change)
         self.pending = change
 
     cdef void directions(self, double pull) noexcept nogil:
-        cdef long k, i, n = self.K.shape[0]
+        cdef int64_t k, i, n = self.K.shape[0]
         cdef double total, weight = 0
         self.offset_rate = 0
         if self.has_offset and self.size > 0:
@@ -158,7 +158,7 @@ cdef class SweptCore(PathCore):
 
     cdef bint refined(self, double pull):
         """Whether the free points stay on the margin; a step of refinement where they do not."""
-        cdef long k, i, m = self.size, attempt
+        cdef int64_t k, i, m = self.size, attempt
         cdef double worst, change, noise, weight
         error = np.zeros(self.K.shape[0])
         cdef double[::1] out = error

@@ -35,19 +35,19 @@ FIRST, SECOND, BOTH = FIRST_HALF, SECOND_HALF, BOTH_HALVES
 can_exchange, table_size = bool(CAN_EXCHANGE), TABLE_SIZE
 
 #: weights more than this, 4 MB, lie beyond the caches near the processor: a row's are fetched early
-cdef long MANY_WEIGHTS = 500_000
+cdef int64_t MANY_WEIGHTS = 500_000
 
 
 # ---- who is visited ----
 
-def shuffle(const int32_t[::1] active, long count, long block, int32_t[::1] blocks,
+def shuffle(const int32_t[::1] active, int64_t count, int64_t block, int32_t[::1] blocks,
             int32_t[::1] order, uint64_t[::1] state):
     """A random order of active[:count]: blocks of neighbours at random, and each inside itself.
 
     Rows of a block lie side by side in memory, which a wholly random order could not use.
     ``blocks`` is room for the numbers of the blocks; blocks of one row need none.
     """
-    cdef long k, at = 0, first, size, n_blocks = (count + block - 1) // block
+    cdef int64_t k, at = 0, first, size, n_blocks = (count + block - 1) // block
     cdef int64_t other
     cdef int32_t held
     with nogil:
@@ -86,7 +86,7 @@ def schedule(const float[::1] preference, double scale, float[::1] due, int32_t[
     A row's second visits come after everybody's first, which keeps them apart in a random order
     of blocks. Where ``visits``, which has room for n at least, is full, the rest stays due.
     """
-    cdef long i, k, begin = 0, end = 0, count = 0, n = due.shape[0]
+    cdef int64_t i, k, begin = 0, end = 0, count = 0, n = due.shape[0]
     with nogil:
         for i in range(n):
             due[i] += <float>(scale * preference[i])
@@ -105,9 +105,9 @@ def schedule(const float[::1] preference, double scale, float[::1] due, int32_t[
     return count
 
 
-def leave_out(int32_t[::1] active, long count, const unsigned char[::1] settled):
+def leave_out(int32_t[::1] active, int64_t count, const unsigned char[::1] settled):
     """active[:count] without the settled, in place; returns how many remain."""
-    cdef long k, kept = 0
+    cdef int64_t k, kept = 0
     with nogil:
         for k in range(count):
             active[kept] = active[k]
@@ -138,7 +138,7 @@ cdef int check_sweep(int64_t begin, int64_t end, Py_ssize_t n_rows, const int64_
 def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1] y,
                 const double[:, :] terms, double[::1] squares, double column,
                 double[::1] beta, double[::1] w, double[::1] offset, const int32_t[::1] order,
-                long begin, long end, double threshold, unsigned char[::1] settled,
+                int64_t begin, int64_t end, double threshold, unsigned char[::1] settled,
                 float[::1] preference, double usual, double[::1] met):
     """Steps 6.2 on order[begin:end]; those that shall leave are marked in ``settled``.
 
@@ -148,11 +148,11 @@ def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1]
     the ``usual`` gain. ``met`` gathers (Σ violation, largest, gap, gain, number settled). Returns
     the usual gain and ``end``.
     """
-    cdef long s, i, d = X.shape[1]
+    cdef int64_t s, i, d = X.shape[1]
     cdef double gradient, next_beta, step
     cdef const real* x
     cdef int leaves
-    cdef long n_settled = 0
+    cdef int64_t n_settled = 0
     cdef double pace = 1.0 / beta.shape[0]
     cdef bint adapting = preference.shape[0] > 0
     cdef Term t
@@ -189,10 +189,10 @@ def dense_sweep(const real[:, ::1] X, const int64_t[::1] rows, const double[::1]
     return usual, end
 
 
-def halve(const index[::1] indices, const place[::1] indptr, const int64_t[::1] rows, long cut,
+def halve(const index[::1] indices, const place[::1] indptr, const int64_t[::1] rows, int64_t cut,
           int64_t[::1] middle):
     """middle[k] ← where the columns from ``cut`` on begin in row k, whose columns are sorted."""
-    cdef long k
+    cdef int64_t k
     cdef int64_t row, low, high, at
     with nogil:
         for k in range(middle.shape[0]):
@@ -210,7 +210,7 @@ def halve(const index[::1] indices, const place[::1] indptr, const int64_t[::1] 
 def sparse_sweep(const real[::1] data, const index[::1] indices, const place[::1] indptr,
                  const int64_t[::1] rows, const double[::1] y, const double[:, :] terms,
                  double[::1] squares, double column, double[::1] beta, double[::1] w,
-                 double[::1] offset, const int32_t[::1] order, long begin, long end,
+                 double[::1] offset, const int32_t[::1] order, int64_t begin, int64_t end,
                  double threshold, unsigned char[::1] settled, float[::1] preference, double usual,
                  double[::1] met, const int64_t[::1] middle, int half, int64_t[::1] table):
     """As :func:`dense_sweep`.
@@ -221,14 +221,14 @@ def sparse_sweep(const real[::1] data, const index[::1] indices, const place[::1
     one has to wait for long. BOTH is one thread, with the same sums. Returns the usual gain and
     where the sweep ended.
     """
-    cdef long s, i, m
+    cdef int64_t s, i, m
     cdef int64_t row, first, last, k
     cdef double gradient, next_beta, step
     cdef const real* x
     cdef const index* at
     cdef int leaves, ended = 0, early = w.shape[0] > MANY_WEIGHTS
     cdef bint cut = middle.shape[0] > 0
-    cdef long n_settled = 0
+    cdef int64_t n_settled = 0
     cdef double pace = 1.0 / beta.shape[0]
     cdef bint adapting = preference.shape[0] > 0
     cdef Term t
