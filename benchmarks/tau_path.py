@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
 from tausvm import TauPathSVC
-from tausvm.estimators.threads import one_blas_thread
+from tausvm.threads import one_blas_thread
 
 from . import data
 from .splice_sites import splice_sites

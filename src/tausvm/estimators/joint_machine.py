@@ -35,11 +35,11 @@ from ..solvers.joint import (
 )
 from ..solvers.monitor import OutOfTime
 from ..solvers.units import Units, spread
+from ..threads import one_blas_thread
 from .data import TrainingSet, costs
 from .machine import KernelMachine, slices
 from .parameters import refuse
 from .progress import progress_log, warn_unless_solved
-from .threads import one_blas_thread
 
 Array = NDArray[np.float64]
 OutputKernel = str | Array | TransformableKernel

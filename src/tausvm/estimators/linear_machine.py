@@ -24,13 +24,13 @@ from ..solvers.linear import (
     solve_linear,
 )
 from ..solvers.units import Units, spread
+from ..threads import one_blas_thread
 from .atomic import atomic
 from .data import TrainingSet, costs, validated
 from .levels import SeparateLevels
 from .linear_data import DTYPES, linear_training_set
 from .parameters import check_choice, check_flag, check_integer, check_positive, refuse
 from .progress import progress_log, warn_unless_solved
-from .threads import one_blas_thread
 
 Array = NDArray[np.float64]
 

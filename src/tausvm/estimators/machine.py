@@ -17,6 +17,7 @@ from ..kernels.gram import CHUNK_BYTES
 from ..losses import Loss
 from ..solvers import SOLVERS, Problem, SolverOptions, SolverResult, solve
 from ..solvers.units import Units, spread
+from ..threads import one_blas_thread
 from .data import (
     TrainingSet,
     costs,
@@ -34,7 +35,6 @@ from .parameters import (
     check_positive,
 )
 from .progress import progress_log, warn_unless_solved
-from .threads import one_blas_thread
 
 Array = NDArray[np.float64]
 

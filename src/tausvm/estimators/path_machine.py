@@ -17,12 +17,12 @@ from ..kernels.products import KernelProducts, LinearProducts, MatrixProducts, P
 from ..solvers.path import follow_path
 from ..solvers.path_problem import PathError, PathOptions, PathProblem, PathResult
 from ..solvers.result import SolverResult, Status
+from ..threads import one_blas_thread
 from .copies import merge_copies
 from .data import TrainingSet, costs
 from .machine import KernelMachine, slices
 from .parameters import check_flag, check_positive, is_real, refuse
 from .progress import caller_level, progress_log
-from .threads import one_blas_thread
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

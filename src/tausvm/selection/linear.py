@@ -22,12 +22,12 @@ from ..estimators.linear import LinearSVR
 from ..estimators.linear_data import linear_training_set
 from ..estimators.parameters import check_flag, check_integer, check_positive, refuse
 from ..estimators.progress import caller_level
-from ..estimators.threads import one_blas_thread
 from ..losses import Loss
 from ..metrics import squared_correlation
 from ..solvers import SolverOptions, Status
 from ..solvers.linear import LinearResult, Rows, solve_linear
 from ..solvers.units import spread
+from ..threads import one_blas_thread
 from .grid import check_axis
 from .results import cv_results, equal_to_best
 from .scoring import Score, make_scores

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from ..estimators.data import TrainingSet
 from ..estimators.regression import KernelRegressor
-from ..estimators.threads import one_blas_thread
 from ..kernels import Gram
 from ..solvers import FEW_SAMPLES, Problem, SolverOptions, SolverResult, Status, solve
 from ..solvers.monitor import Monitor
 from ..solvers.units import Units, spread
+from ..threads import one_blas_thread
 from .task import Stop
 
 Array = NDArray[np.float64]

@@ -12,7 +12,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from scipy.ndimage import binary_dilation
 
-from ..estimators.threads import one_blas_thread
+from ..threads import one_blas_thread
 from .fits import SQUARED_SHARE, Starts
 from .folds import FoldScores, Mask, fit_gamma, fit_whole
 from .grid import GROWTH, GROWTH_ROUNDS, Axis
