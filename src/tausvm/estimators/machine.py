@@ -155,19 +155,13 @@ class KernelMachine(BaseEstimator):
         options: SolverOptions,
     ) -> list[SolverResult]:
         started = time.perf_counter()
-        cost = costs(self.C, data.weight)
         gram = self._gram(data)
         results: dict[int, SolverResult] = {}
         last: SolverResult | None = None
         with progress_log(self.verbose) as callback:
             options = options.with_(callback=callback)
             for k in range(len(levels)) if order is None else order:
-                y, loss = levels[k]
-                terms = loss.dual_terms(y, cost)
-                if self.scale_C:
-                    terms = terms.widened(spread(y, data.weight))
-                units = Units.of(y, data.weight, self.fit_intercept)
-                problem = Problem.posed(gram, y, terms, self.fit_intercept, units)
+                problem = self._posed(gram, levels[k], data.weight)
                 if self.time_limit is not None:
                     left = self.time_limit - (time.perf_counter() - started)
                     options = options.with_(time_limit=max(left, 0.0))
@@ -175,6 +169,15 @@ class KernelMachine(BaseEstimator):
                 last = None if order is None else results[k]
                 self._check_bounded(results[k].dual_gap)
         return [results[k] for k in range(len(levels))]
+
+    def _posed(self, gram: Gram, level: Level, weight: Array) -> Problem:
+        """The problem of a level, in units of its own."""
+        y, loss = level
+        terms = loss.dual_terms(y, costs(self.C, weight))
+        if self.scale_C:
+            terms = terms.widened(spread(y, weight))
+        units = Units.of(y, weight, self.fit_intercept)
+        return Problem.posed(gram, y, terms, self.fit_intercept, units)
 
     def _gram(self, data: TrainingSet) -> Gram:
         """The Gram matrix of the training points; fixes the kernel and its γ."""

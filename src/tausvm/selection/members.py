@@ -17,11 +17,11 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from ..estimators.data import TrainingSet
+from ..estimators.machine import Level
 from ..estimators.regression import KernelRegressor
 from ..kernels import Gram
 from ..solvers import FEW_SAMPLES, Problem, SolverOptions, SolverResult, Status, solve
 from ..solvers.monitor import Monitor
-from ..solvers.units import Units, spread
 from ..threads import one_blas_thread
 from .task import Stop
 
@@ -146,7 +146,9 @@ class Panel:
             elif not machine._precomputed:
                 machine._kernel, machine._centre = first._kernel, first._centre
             options = self.options.with_(time_limit=left, callback=self._interrupted)
-            member.result = solved_from(member, posed(machine, gram, data), options)
+            (loss,) = machine._losses()
+            problem = machine._posed(gram, Level(data.y, loss), data.weight)
+            member.result = solved_from(member, problem, options)
             if member.result is not None:
                 machine.n_features_in_ = self.n_features
                 machine._clip_to(data.y)
@@ -165,16 +167,6 @@ class Panel:
         rows = self.folds[member.fold]
         X = data.X[np.ix_(rows, rows)] if member.machine._precomputed else data.X[rows]
         return TrainingSet(X, data.y[rows], data.weight[rows], data.rows[rows], data.n_given)
-
-
-def posed(machine: KernelRegressor, gram: Gram, data: TrainingSet) -> Problem:
-    """The problem of a machine of one level on some rows, as its own ``fit`` poses it."""
-    (loss,) = machine._losses()
-    terms = loss.dual_terms(data.y, machine.C * data.weight)
-    if machine.scale_C:
-        terms = terms.widened(spread(data.y, data.weight))
-    units = Units.of(data.y, data.weight, machine.fit_intercept)
-    return Problem.posed(gram, data.y, terms, machine.fit_intercept, units)
 
 
 def solved_from(member: Member, problem: Problem, options: SolverOptions) -> SolverResult | None:
