@@ -73,8 +73,15 @@ def solve(
     """
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")
+    # a step that overflows shows in the objectives, which every check looks at
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _solved(problem, solver, options or SolverOptions(), start)
+
+
+def _solved(
+    problem: Problem, solver: str, options: SolverOptions, start: SolverResult | None
+) -> SolverResult:
     name = choose_solver(problem) if solver == "auto" else solver
-    options = options or SolverOptions()
     first = None if start is None else warm_start(problem, start)
     if solver != "auto":
         return _SOLVERS[name](problem, options, first)

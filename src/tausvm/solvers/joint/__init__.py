@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from ..primal_dual_cd import JointOptions, solve_primal_dual_cd
 from ..result import SolverOptions, Status
 from .interior_point import solve_interior_point
@@ -49,9 +51,11 @@ def solve_joint(
     if solver not in JOINT_SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(JOINT_SOLVERS)}, got {solver!r}")
     options = options or SolverOptions()
-    if solver != "auto":
-        return _SOLVERS[solver](problem, options, start)
-    return _solve_auto(problem, options, start)
+    # a step that overflows shows in the objectives, which every check looks at
+    with np.errstate(over="ignore", invalid="ignore"):
+        if solver != "auto":
+            return _SOLVERS[solver](problem, options, start)
+        return _solve_auto(problem, options, start)
 
 
 #: passes of ``primal_dual_cd`` after an interior point that rounding stopped: about the work of
