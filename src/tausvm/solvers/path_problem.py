@@ -25,6 +25,9 @@ Array = NDArray[np.float64]
 #: of residuals does not
 ROUNDING, DIFFERENCE = 1e-14, 1e-15
 
+#: a sum of β up to this share of their sizes is the rounding of a sum that is zero
+UNBALANCED = 1e-14
+
 
 @dataclass(frozen=True)
 class PathCertificate:
@@ -88,11 +91,18 @@ class PathProblem:
         residual = self.y - fitted - b
         lower, upper = self.box.lower(tau), self.box.upper(tau)
         quadratic = 0.5 * float(beta @ fitted)
+        loss = residual * np.where(residual > 0, upper, lower)
+        primal = quadratic + float(loss.sum())
         dual = float(self.y @ beta) - quadratic
         difference = float(gap_sums(lower, upper, beta, residual)) + abs(b * float(beta.sum()))
-        loss = residual * np.where(residual > 0, upper, lower)
+        if self.offset and abs(float(beta.sum())) > UNBALANCED * float(np.abs(beta).sum()):
+            # no bound for a free offset: the nearest β that is one
+            balanced = self.feasible(beta, tau)
+            product = self.products.product(balanced)
+            dual = float(self.y @ balanced) - 0.5 * float(balanced @ product)
+            difference = max(primal - dual, 0.0)
         return PathCertificate(
-            primal=quadratic + float(loss.sum()),
+            primal=primal,
             dual=dual,
             gap=float(self.relative(np.array(difference), np.array(dual))),
             violation=self._violation(beta, fitted, tau),
