@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Signs = NDArray[np.int8]
 
-#: β this near to its bound, as a share of the box, is at it
+#: β this near to its bound, as a share of the box and of the largest β, is at it
 AT_BOUND = 1e-9
 #: up to this many points a level is solved by the interior-point method, to rounding
 DIRECT = 1000
@@ -63,7 +63,8 @@ class LevelSolver:
         posed = Problem(self.gram, walker.y, terms, problem.offset)
         beta, offset = self._solved(posed)
         beta = problem.feasible(beta, t, box)
-        room = AT_BOUND * (upper - lower)
+        # in boxes far wider than all β these would seem to be at a bound, and their sum lost
+        room = AT_BOUND * np.minimum(upper - lower, np.abs(beta).max())
         status = np.zeros(problem.n, dtype=np.int8)
         status[beta >= upper - room] = 1
         status[beta <= lower + room] = -1
