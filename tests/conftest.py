@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -26,3 +27,7 @@ def one_blas_thread() -> Iterator[None]:
     """Small matrices are slower, and timings unsteady, with more."""
     with threadpool_limits(1, user_api="blas"):
         yield
+
+
+# a run in the background of a shell inherits that Ctrl-C is ignored, and tests of it would not end
+signal.signal(signal.SIGINT, signal.default_int_handler)
