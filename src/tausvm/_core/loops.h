@@ -11,7 +11,8 @@
 #include "clones.h"
 
 /* Where the compiler finds no good vector code for a loop, it has a twin written by hand for AVX2,
- * which is taken where the machine has that. */
+ * which is taken where the machine has that. The portable one ends a row that is no multiple of
+ * the vectors: it is inline, so that it becomes AVX2 code there too. */
 #if defined(__GNUC__) && defined(__x86_64__) && defined(__linux__)
 #define TAUSVM_AVX2
 #include <immintrin.h>
@@ -172,9 +173,10 @@ static inline void better_in_chunk(double *v, int64_t m, int64_t start, double *
  * up[k] = -gradient[k] - slope_up[k], the steepest way to raise a variable; -1 where all are
  * -inf. */
 #define DEFINE_UPDATE_PAIR(NAME, T)                                                    \
-    static int64_t NAME(double *restrict gradient, const double *restrict slope_up,    \
-                     const T *restrict row_i, const T *restrict row_j, double step, int64_t n, \
-                     double *restrict top)                                             \
+    static inline int64_t NAME(                                                        \
+        double *restrict gradient, const double *restrict slope_up,                    \
+        const T *restrict row_i, const T *restrict row_j, double step, int64_t n,      \
+        double *restrict top)                                                          \
     {                                                                                  \
         double up[CHUNK];                                                              \
         int64_t best_k = -1;                                                           \
@@ -202,10 +204,11 @@ DEFINE_UPDATE_PAIR(update_pair_f64_any, double)
  * is positive. bottom receives the smallest down_j. Gains are compared by cross-multiplication,
  * without division. */
 #define DEFINE_SECOND_INDEX(NAME, T)                                                   \
-    static int64_t NAME(const double *restrict gradient, const double *restrict slope_down, \
-                     const double *restrict curvature_down, const T *restrict row_i,   \
-                     double up_i, double curvature_i, double floor_, int64_t n,        \
-                     double *restrict gain, double *restrict bottom)                   \
+    static inline int64_t NAME(                                                        \
+        const double *restrict gradient, const double *restrict slope_down,            \
+        const double *restrict curvature_down, const T *restrict row_i, double up_i,   \
+        double curvature_i, double floor_, int64_t n, double *restrict gain,           \
+        double *restrict bottom)                                                       \
     {                                                                                  \
         double best = 0, best_q = 1, widest = -INFINITY;                               \
         int64_t best_k = -1;                                                           \
@@ -446,11 +449,12 @@ static inline double one_variable_gain(double c, double q, double beta, double n
  * table holds seven rows of length tstride: lower, upper, kink, ridge-, ridge+ and the
  * reciprocals of diagonal + ridge on both sides. */
 #define DEFINE_UPDATE_GAINS(NAME, T)                                                   \
-    static void NAME(double *restrict gradient, const double *restrict beta,           \
-                     const double *restrict table, int64_t tstride,                    \
-                     const double *restrict diagonal, const T *restrict row_i,         \
-                     const T *restrict row_j, double step_i, double step_j, int64_t begin, \
-                     int64_t end, int64_t *restrict index, double *restrict gain)      \
+    static inline void NAME(                                                           \
+        double *restrict gradient, const double *restrict beta,                        \
+        const double *restrict table, int64_t tstride,                                 \
+        const double *restrict diagonal, const T *restrict row_i,                      \
+        const T *restrict row_j, double step_i, double step_j, int64_t begin,          \
+        int64_t end, int64_t *restrict index, double *restrict gain)                   \
     {                                                                                  \
         const double *restrict lower = table;                                          \
         const double *restrict upper = table + tstride;                                \
@@ -559,11 +563,12 @@ DEFINE_UPDATE_GAINS_AVX2(f64, double)
  * -gradient / q cut to the room left, so that fewer numbers pass through the cache.
  * room holds two rows of length tstride: lower - beta and upper - beta. */
 #define DEFINE_UPDATE_BOX_GAINS(NAME, T)                                               \
-    static void NAME(int uniform, double *restrict gradient, const double *restrict room, \
-                     int64_t tstride, const double *restrict diagonal,                 \
-                     const double *restrict inverse, const T *restrict row_i,          \
-                     const T *restrict row_j, double step_i, double step_j, int64_t begin, \
-                     int64_t end, int64_t *restrict index, double *restrict gain)      \
+    static inline void NAME(                                                           \
+        int uniform, double *restrict gradient, const double *restrict room,           \
+        int64_t tstride, const double *restrict diagonal,                              \
+        const double *restrict inverse, const T *restrict row_i,                       \
+        const T *restrict row_j, double step_i, double step_j, int64_t begin,          \
+        int64_t end, int64_t *restrict index, double *restrict gain)                   \
     {                                                                                  \
         (void)uniform; /* whether the diagonal is the same all along */                \
         double best = -INFINITY;                                                       \

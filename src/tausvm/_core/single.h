@@ -5,9 +5,9 @@
 #include "loops.h"
 
 /* gradient += step * (row_i - row_j), and the index of the largest up = -gradient - slope_up */
-static int64_t raise_index_any(float *restrict gradient, const float *restrict slope_up,
-                               const float *restrict row_i, const float *restrict row_j, float step,
-                               int64_t n, float *restrict top)
+static inline int64_t raise_index_any(float *restrict gradient, const float *restrict slope_up,
+                                      const float *restrict row_i, const float *restrict row_j,
+                                      float step, int64_t n, float *restrict top)
 {
     float best = -INFINITY;
     int64_t best_k = -1;
@@ -25,10 +25,11 @@ static int64_t raise_index_any(float *restrict gradient, const float *restrict s
 
 /* The index of the largest gain (up_i - down_j)^2 / curvature with down_j = -gradient_j -
  * slope_down_j < up_i, -1 where none is positive; bottom receives the smallest down_j. */
-static int64_t lower_index_any(const float *restrict gradient, const float *restrict slope_down,
-                               const float *restrict diagonal, const float *restrict row_i,
-                               float up_i, float diagonal_i, float least, int64_t n,
-                               float *restrict gain, float *restrict bottom)
+static inline int64_t lower_index_any(const float *restrict gradient,
+                                      const float *restrict slope_down,
+                                      const float *restrict diagonal, const float *restrict row_i,
+                                      float up_i, float diagonal_i, float least, int64_t n,
+                                      float *restrict gain, float *restrict bottom)
 {
     float best = 0, best_q = 1, widest = -INFINITY;
     int64_t best_k = -1;
