@@ -157,7 +157,6 @@ def test_a_certificate_is_of_the_function_that_predicts(kernel):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
 @pytest.mark.parametrize("name", SETS)
 def test_all_raw_paths(name, kernel, capsys):
