@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from tausvm.kernels import Gram, KernelGram, Points, make_kernel
+from tausvm.kernels import Points, make_kernel
 from tausvm.losses import SquaredPinball
+from tausvm.operators import CachedKernel, KernelOperator
 from tausvm.solvers import Problem, Progress, SolverOptions, solve
 
 from . import data
@@ -186,14 +187,16 @@ def efforts(X: Array, y: Array, tau: float, size: int, rule: Rule) -> dict[Varia
     lambdas = np.geomspace(1.0, 0.001 / n, size)
     total = {variant: Effort() for table in TABLES for variant in table.variants.values()}
     for width in widths:
-        gram = KernelGram(make_kernel("rbf", width**-2), Points(X), CACHE_SIZE)
+        gram = CachedKernel(make_kernel("rbf", width**-2), Points(X), CACHE_SIZE)
         gram.require(np.arange(min(n, gram.capacity)))  # kernel rows are not what is timed
         for variant in total:
             total[variant] += sweep(gram, y, tau, lambdas, variant, rule)
     return total
 
 
-def sweep(gram: Gram, y: Array, tau: float, lambdas: Array, variant: Variant, rule: Rule) -> Effort:
+def sweep(
+    gram: KernelOperator, y: Array, tau: float, lambdas: Array, variant: Variant, rule: Rule
+) -> Effort:
     """Solve down the λ grid."""
     n = len(y)
     total = Effort()

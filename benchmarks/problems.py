@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from tausvm.kernels import KernelGram, Points, make_kernel
+from tausvm.kernels import Points, make_kernel
 from tausvm.losses import Loss
+from tausvm.operators import CachedKernel
 from tausvm.solvers import Certificate, Problem
 
 Array = NDArray[np.float64]
@@ -36,7 +37,7 @@ def kernel_problem(
     cache_size: float = CACHE_SIZE,
 ) -> Problem:
     """The dual of a fit with the RBF kernel and equal costs."""
-    gram = KernelGram(make_kernel("rbf", gamma), Points(X), cache_size)
+    gram = CachedKernel(make_kernel("rbf", gamma), Points(X), cache_size)
     return Problem(gram, y, loss.dual_terms(y, np.full(len(y), C)), offset, clip)
 
 

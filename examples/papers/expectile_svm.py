@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from tausvm import ExpectileSVR
-from tausvm.kernels import KernelGram, Points, make_kernel
+from tausvm.kernels import Points, make_kernel
 from tausvm.losses import SquaredPinball
+from tausvm.operators import CachedKernel
 from tausvm.solvers import Problem, SolverOptions, solve
 
 rng = np.random.default_rng(0)
@@ -21,7 +22,7 @@ C = 1 / (2 * n * lam)
 
 print("tau   pairs (WSS 2)   halves (WSS 1)   single   objective")
 for tau in (0.25, 0.5, 0.75):
-    gram = KernelGram(make_kernel("rbf", gamma), Points(X), dtype=np.float64)
+    gram = CachedKernel(make_kernel("rbf", gamma), Points(X), dtype=np.float64)
     problem = Problem(gram, y, SquaredPinball(tau).dual_terms(y, np.full(n, C)), offset=False)
     results = [
         solve(problem, "smo", SolverOptions(tol=1e-5, working_set=name))

@@ -78,7 +78,7 @@ def no_work(monkeypatch):
         raise AssertionError("work before the checks were done")
 
     monkeypatch.setattr(machine, "solve", refuse)
-    monkeypatch.setattr(machine, "KernelGram", refuse)
+    monkeypatch.setattr(machine, "CachedKernel", refuse)
 
 
 @pytest.mark.parametrize(("estimator", "name", "value"), TABLE)

@@ -278,7 +278,7 @@ def no_work(monkeypatch):
         raise AssertionError("work before the checks were done")
 
     monkeypatch.setattr(joint_machine, "solve_joint", refuse)
-    monkeypatch.setattr(joint_machine, "KernelGram", refuse)
+    monkeypatch.setattr(joint_machine, "CachedKernel", refuse)
 
 
 @pytest.mark.parametrize(

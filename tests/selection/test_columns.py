@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
-from tausvm.kernels import HeldGram, PrecomputedGram
 from tausvm.losses import SquaredPinball
+from tausvm.operators import GivenKernel, HeldKernel
 from tausvm.selection import columns
 from tausvm.selection.columns import LowRank, solve_columns
 from tausvm.solvers import Problem, SolverOptions, solve
@@ -52,7 +52,7 @@ def test_columns_reach_the_gap_they_are_given(offset, weighted, factors, monkeyp
     matrix = rbf_kernel(X, gamma=1.0).astype(np.float32)
     allowed = 1e-3
     found = solve_all(matrix, weight, offset, allowed)
-    gram = HeldGram(matrix)
+    gram = HeldKernel(matrix)
     for column, (tau, C) in enumerate(POINTS):
         terms = SquaredPinball(tau).dual_terms(Y, C * weight)
         problem = Problem(gram, Y, terms, offset)
@@ -105,6 +105,6 @@ def test_exact_matrix_and_held_one_agree():
     found = solve_all(exact.astype(np.float32), np.ones(len(Y)), False, 1e-3)
     for column, (tau, C) in enumerate(POINTS[:2]):
         terms = SquaredPinball(tau).dual_terms(Y, np.full(len(Y), C))
-        problem = Problem(PrecomputedGram(exact), Y, terms, False)
+        problem = Problem(GivenKernel(exact), Y, terms, False)
         certificate = problem.certificate(found.beta[column].astype(np.float64))
         assert certificate.primal - certificate.dual <= 2e-3

@@ -5,8 +5,8 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 from tausvm._core.single import SinglePairs
 
-from tausvm.kernels import HeldGram
 from tausvm.losses import EpsilonInsensitive, Pinball
+from tausvm.operators import HeldKernel
 from tausvm.selection.paths import PathProblem, solve_path
 from tausvm.solvers import Problem, SolverOptions, solve
 
@@ -18,7 +18,7 @@ LOSSES = [Pinball(0.2), Pinball(0.7, epsilon=0.05), EpsilonInsensitive(0.1)]
 
 
 def path(loss, dtype, offset, weight, share=np.inf, starts=None):
-    gram = HeldGram(rbf_kernel(X, gamma=1.0).astype(dtype))
+    gram = HeldKernel(rbf_kernel(X, gamma=1.0).astype(dtype))
     problems = [
         PathProblem(C, loss.dual_terms(Y, C * weight), 0.1 * C, share, (starts or {}).get(C))
         for C in COSTS

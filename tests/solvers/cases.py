@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from tausvm.kernels import Gram, KernelGram, Points, PrecomputedGram, make_kernel
+from tausvm.kernels import Points, make_kernel
 from tausvm.losses import (
     EpsilonInsensitive,
     Hinge,
@@ -17,6 +17,7 @@ from tausvm.losses import (
     SquaredEpsilonInsensitive,
     SquaredPinball,
 )
+from tausvm.operators import CachedKernel, GivenKernel, KernelOperator
 from tausvm.solvers import Problem
 
 from ..reference.objective import SideCosts, side_costs
@@ -85,17 +86,17 @@ class Case:
                 return np.exp(-self.gamma * np.abs(X[:, None] - X).sum(axis=2))
         return (self.gamma * X @ X.T + 1.0) ** 3
 
-    def gram(self, cache_size: float = 100.0, dtype: DTypeLike = np.float64) -> Gram:
+    def gram(self, cache_size: float = 100.0, dtype: DTypeLike = np.float64) -> KernelOperator:
         if self.kernel == "precomputed":
-            return PrecomputedGram(self.K)
+            return GivenKernel(self.K)
         kernel = make_kernel(self.kernel, self.gamma, degree=3, coef0=1.0)
-        return KernelGram(kernel, Points(self.X), cache_size, dtype)
+        return CachedKernel(kernel, Points(self.X), cache_size, dtype)
 
     def problem(
         self,
         cache_size: float = 100.0,
         dtype: DTypeLike = np.float64,
-        gram: Gram | None = None,
+        gram: KernelOperator | None = None,
         clip: float | None = None,
     ) -> Problem:
         terms = self.package_loss.dual_terms(self.y, self.cost)

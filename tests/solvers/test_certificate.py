@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tausvm.kernels import PrecomputedGram
 from tausvm.losses import EpsilonInsensitive, Hinge, SquaredPinball
+from tausvm.operators import GivenKernel
 from tausvm.solvers import Problem, SolverOptions, Status, solve
 from tausvm.solvers.result import Progress, relative_gap
 
@@ -96,11 +96,11 @@ def test_violation_by_hand() -> None:
     y = np.array([3.0, -1.0])
     terms = EpsilonInsensitive(0.5).dual_terms(y, np.ones(2))
     for offset, expected in ((False, 2.5), (True, 2.5 - -0.5)):
-        problem = Problem(PrecomputedGram(np.eye(2)), y, terms, offset)
+        problem = Problem(GivenKernel(np.eye(2)), y, terms, offset)
         assert problem.violation(np.zeros(2), np.zeros(2)) == pytest.approx(expected)
     # at β = (1, −0.5) without offset: the first is at its bound, the second at its optimum
     beta = np.array([1.0, -0.5])
-    problem = Problem(PrecomputedGram(np.eye(2)), y, terms, False)
+    problem = Problem(GivenKernel(np.eye(2)), y, terms, False)
     assert problem.violation(beta, beta) == 0.0
     assert problem.certificate(beta).gap <= 1e-15
 
@@ -174,7 +174,7 @@ def test_one_sample_one_label_and_no_freedom(solver: str) -> None:
     one = np.ones(1)
     for loss in (EpsilonInsensitive(0.1), SquaredPinball(0.3, 0.1), Hinge()):
         for offset in (False, True):
-            problem = Problem(PrecomputedGram(np.eye(1)), one, loss.dual_terms(one, one), offset)
+            problem = Problem(GivenKernel(np.eye(1)), one, loss.dual_terms(one, one), offset)
             result = solve(problem, solver, OPTIONS)
             assert result.status is Status.SOLVED
             if offset:
@@ -182,10 +182,10 @@ def test_one_sample_one_label_and_no_freedom(solver: str) -> None:
                 assert result.primal_objective == 0.0
     y = np.ones(5)
     terms = Hinge().dual_terms(y, y)
-    result = solve(Problem(PrecomputedGram(np.eye(5)), y, terms, True), solver, OPTIONS)
+    result = solve(Problem(GivenKernel(np.eye(5)), y, terms, True), solver, OPTIONS)
     assert result.status is Status.SOLVED
     assert result.intercept == pytest.approx(1.0)
     nothing = EpsilonInsensitive(0.0).dual_terms(y, np.zeros(5))
-    result = solve(Problem(PrecomputedGram(np.eye(5)), y, nothing, False), solver, OPTIONS)
+    result = solve(Problem(GivenKernel(np.eye(5)), y, nothing, False), solver, OPTIONS)
     assert result.status is Status.SOLVED
     assert (result.beta == 0).all()

@@ -16,8 +16,8 @@ from tausvm._core.coordinates import (
     CoordinateState,
 )
 
-from tausvm.kernels import PrecomputedGram
 from tausvm.losses import DualTerms, EpsilonInsensitive, SquaredPinball
+from tausvm.operators import GivenKernel
 from tausvm.solvers import Problem
 
 from ..reference.ersvm import one_variable, theorem_7
@@ -135,7 +135,7 @@ def test_steps_reach_the_optimum(kind: str) -> None:
     y = np.sin(X[:, 0])
     terms = EpsilonInsensitive(0.05).dual_terms(y, np.ones(40))
     beta = core_steps(np.zeros(40), K, y, terms, KINDS[kind], 20_000)
-    problem = Problem(PrecomputedGram(K), y, terms, offset=False)
+    problem = Problem(GivenKernel(K), y, terms, offset=False)
     assert problem.certificate(beta).gap <= 1e-8
 
 
@@ -225,4 +225,4 @@ def test_steps_far_smaller_than_beta_still_count(kind: str) -> None:
     K, y = X @ X.T + 1.0, X[:, 0] + rng.normal(size=40)
     terms = EpsilonInsensitive(0.5).dual_terms(y, np.full(40, 3.0))
     beta = core_steps(np.zeros(40), K, y, terms, KINDS[kind], 60_000)
-    assert Problem(PrecomputedGram(K), y, terms, offset=False).certificate(beta).gap <= 1e-11
+    assert Problem(GivenKernel(K), y, terms, offset=False).certificate(beta).gap <= 1e-11

@@ -7,8 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from tausvm.kernels import KernelGram, Points, make_kernel
+from tausvm.kernels import Points, make_kernel
 from tausvm.losses import EpsilonInsensitive, Loss, Pinball, SquaredPinball
+from tausvm.operators import CachedKernel
 from tausvm.solvers import Problem, SolverOptions, Status, solve
 from tausvm.solvers.linalg import LinAlgError, lifted_cholesky
 
@@ -18,7 +19,7 @@ def smooth_problem(n: int, C: float, loss: Loss, dtype: type = np.float32) -> Pr
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 2))
     y = np.sin(3 * X[:, 0]) + X[:, 1]
-    gram = KernelGram(make_kernel("rbf", 1.0), Points(X), dtype=dtype)
+    gram = CachedKernel(make_kernel("rbf", 1.0), Points(X), dtype=dtype)
     return Problem(gram, y, loss.dual_terms(y, np.full(n, C)), True)
 
 
@@ -49,7 +50,7 @@ def test_raw_columns_end(loss: Loss, C: float) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(18, 6)) * [1e11, 1e-3, 1e5, 1, 1e-9, 1e8]
     y = rng.normal(size=18)
-    gram = KernelGram(make_kernel("linear", 1.0), Points(X), dtype=np.float64)
+    gram = CachedKernel(make_kernel("linear", 1.0), Points(X), dtype=np.float64)
     problem = Problem(gram, y, loss.dual_terms(y, np.full(18, C)), True)
     result = solve(problem, "auto", SolverOptions(tol=1e-4))
     assert result.dual_gap == problem.certificate(result.beta).gap
@@ -71,7 +72,7 @@ def test_the_clock_includes_the_certificate() -> None:
 
 def test_without_time_for_a_product_the_best_constant_is_certified() -> None:
     problem = smooth_problem(300, 10.0, EpsilonInsensitive(0.1))
-    problem.gram.product_seconds = lambda count: 1e3 * (count > 0)  # type: ignore[method-assign]
+    problem.gram.certificate_seconds = lambda count: 1e3 * (count > 0)  # type: ignore[method-assign]
     result = solve(problem, "block", SolverOptions(time_limit=5.0))
     assert result.status is Status.TIME_LIMIT
     assert not result.beta.any()

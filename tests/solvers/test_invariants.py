@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.kernel_ridge import KernelRidge
 
-from tausvm.kernels import PrecomputedGram
+from tausvm.operators import GivenKernel
 from tausvm.solvers import Problem, SolverResult, solve
 
 from .cases import KERNELS, LOSSES, Case, random_case
@@ -82,7 +82,7 @@ def test_scale_of_the_kernel(seed: int, loss: str, kernel: str, offset: bool, sc
     case = draw(seed, loss, kernel, offset)
     scaled = replace(case, C=case.C / scale)
     terms = scaled.package_loss.dual_terms(scaled.y, scaled.cost)
-    problem = Problem(PrecomputedGram(scale * case.K), case.y, terms, offset)
+    problem = Problem(GivenKernel(scale * case.K), case.y, terms, offset)
     two = solve(problem, "auto", OPTIONS).dual_objective * scale
     assert_same(fit(case).dual_objective, two)
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from tausvm import solvers
-from tausvm.kernels import KernelGram, Points, PrecomputedGram, make_kernel
+from tausvm.kernels import Points, make_kernel
 from tausvm.losses import EpsilonInsensitive, Pinball, SquaredPinball
+from tausvm.operators import CachedKernel, GivenKernel
 from tausvm.solvers import SOLVERS, Problem, Progress, SolverOptions, Status, solve
 
 from .cases import LOSSES, random_case
@@ -28,7 +29,7 @@ def hard_problem(offset: bool, n: int = 400, smooth: bool = False) -> Problem:
     X = rng.normal(size=(n, 4))
     y = np.sin(3 * X[:, 0]) + rng.normal(size=n)
     loss = SquaredPinball(0.3, 0.01) if smooth else EpsilonInsensitive(0.01)
-    gram = KernelGram(make_kernel("rbf", 0.05), Points(X))
+    gram = CachedKernel(make_kernel("rbf", 0.05), Points(X))
     return Problem(gram, y, loss.dual_terms(y, np.full(n, 1e3)), offset)
 
 
@@ -137,7 +138,7 @@ def test_a_matrix_that_is_no_kernel_ends(solver: str) -> None:
     y = rng.normal(size=30)
     for offset in (False, True):
         terms = Pinball(0.3).dual_terms(y, np.ones(30))
-        problem = Problem(PrecomputedGram(matrix), y, terms, offset)
+        problem = Problem(GivenKernel(matrix), y, terms, offset)
         result = solve(problem, solver, SolverOptions(time_limit=2.0))
         assert isinstance(result.status, Status)
         if result.status is Status.SOLVED:
@@ -199,7 +200,7 @@ def test_fifty_thousand_samples_within_the_cache(solver: str) -> None:
     y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=n)
     tracemalloc.start()
     try:
-        gram = KernelGram(make_kernel("rbf", 0.5), Points(X), cache_size)
+        gram = CachedKernel(make_kernel("rbf", 0.5), Points(X), cache_size)
         terms = EpsilonInsensitive(0.1).dual_terms(y, np.ones(n))
         result = solve(Problem(gram, y, terms, True), solver, SolverOptions(time_limit=20.0))
         _, peak = tracemalloc.get_traced_memory()

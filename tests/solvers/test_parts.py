@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import LinAlgError
 
-from tausvm.kernels import PrecomputedGram
 from tausvm.losses import Hinge
+from tausvm.operators import GivenKernel
 from tausvm.solvers import Problem, SolverOptions
 from tausvm.solvers.interior_point import interior_point
 from tausvm.solvers.linalg import cholesky, cholesky_solve, solve_lower
@@ -115,9 +115,9 @@ def test_unsettled_variables(seed: int, offset: bool, size: int) -> None:
 
 def test_offset_with_one_label_is_the_finite_end() -> None:
     y = np.ones(4)
-    problem = Problem(PrecomputedGram(np.eye(4)), y, Hinge().dual_terms(y, y), offset=True)
+    problem = Problem(GivenKernel(np.eye(4)), y, Hinge().dual_terms(y, y), offset=True)
     assert Derivatives.at(problem, np.zeros(4), -y).offset == 1.0
-    problem = Problem(PrecomputedGram(np.eye(4)), -y, Hinge().dual_terms(-y, y), offset=True)
+    problem = Problem(GivenKernel(np.eye(4)), -y, Hinge().dual_terms(-y, y), offset=True)
     assert Derivatives.at(problem, np.zeros(4), y).offset == -1.0
 
 
@@ -175,7 +175,7 @@ def test_nystrom_is_exact_at_full_rank(dtype: type) -> None:
 
 def test_nystrom_of_zero_rows() -> None:
     """No landmark with a value: the diagonal alone is left, and no endless search for a ridge."""
-    preconditioner = Nystrom(PrecomputedGram(np.zeros((6, 6))), 3)
+    preconditioner = Nystrom(GivenKernel(np.zeros((6, 6))), 3)
     preconditioner.prepare(np.arange(6), np.full(6, 2.0))
     np.testing.assert_allclose(preconditioner.solve(np.ones(6)), 0.5, rtol=1e-5)
 

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tausvm._core.path import SweptCore
 
-from tausvm.kernels import Points, PrecomputedGram, make_kernel
+from tausvm.kernels import Points, make_kernel
 from tausvm.kernels.products import KernelProducts, LinearProducts
 from tausvm.losses import Hinge, Pinball
+from tausvm.operators import GivenKernel
 from tausvm.solvers import Problem, path_walk, path_window
 from tausvm.solvers import path as path_module
 from tausvm.solvers.moving_box import MovingBox
@@ -134,7 +135,7 @@ def test_objectives_are_those_of_the_dual_problem(seed):
     beta, b = follow_path(problem).path.solution(tau)
     loss = Hinge(tau) if case.loss == "hinge" else Pinball(tau)
     terms = loss.dual_terms(case.y, case.cost)
-    posed = Problem(PrecomputedGram(case.K), case.y, terms, case.intercept == "free")
+    posed = Problem(GivenKernel(case.K), case.y, terms, case.intercept == "free")
     fitted = case.K @ beta
     found = problem.certificate(beta, b, tau)
     primal, dual = posed.primal_value(beta, fitted, b), posed.dual_value(beta, fitted)

@@ -14,7 +14,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import (
-    KernelGram,
     MatrixGram,
     Points,
     SeparableGram,
@@ -25,6 +24,7 @@ from ..kernels import (
     make_kernel,
 )
 from ..losses import GroupTerms, Loss
+from ..operators import CachedKernel
 from ..solvers.joint import (
     JOINT_SOLVERS,
     JointOptions,
@@ -196,7 +196,7 @@ class JointMachine(RegressorMixin, KernelMachine):
     ) -> Array | None:
         """All rows of the matrix, checked; None where the time limit came first."""
         points = self._kernel_points(data)
-        gram = self._checked(KernelGram(self._kernel, points, self.cache_size, np.float64))
+        gram = self._checked(CachedKernel(self._kernel, points, self.cache_size, np.float64))
 
         def watch() -> None:
             if deadline is not None and options.clock() >= deadline:

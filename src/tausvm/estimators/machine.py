@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..kernels import KERNELS, Gram, Kernel, KernelGram, Points, PrecomputedGram, make_kernel
-from ..kernels.gram import CHUNK_BYTES
+from ..kernels import KERNELS, Kernel, Points, make_kernel
 from ..losses import Loss
+from ..operators import CachedKernel, GivenKernel, KernelOperator
+from ..operators.base import CHUNK_BYTES
 from ..solvers import SOLVERS, Problem, SolverOptions, SolverResult, solve
 from ..solvers.units import Units, spread
 from ..threads import one_blas_thread
@@ -170,7 +171,7 @@ class KernelMachine(BaseEstimator):
                 self._check_bounded(results[k].dual_gap)
         return [results[k] for k in range(len(levels))]
 
-    def _posed(self, gram: Gram, level: Level, weight: Array) -> Problem:
+    def _posed(self, gram: KernelOperator, level: Level, weight: Array) -> Problem:
         """The problem of a level, in units of its own."""
         y, loss = level
         terms = loss.dual_terms(y, costs(self.C, weight))
@@ -179,17 +180,17 @@ class KernelMachine(BaseEstimator):
         units = Units.of(y, weight, self.fit_intercept)
         return Problem.posed(gram, y, terms, self.fit_intercept, units)
 
-    def _gram(self, data: TrainingSet) -> Gram:
+    def _gram(self, data: TrainingSet) -> KernelOperator:
         """The Gram matrix of the training points; fixes the kernel and its γ."""
         if self._precomputed:
             self._centre = None
-            return PrecomputedGram(data.X, self.cache_size)
+            return GivenKernel(data.X, self.cache_size)
         points = self._kernel_points(data)
         n = len(data)
         fits = 8 * n * n <= self.cache_size * 2**20
         double = (self.tol < TIGHT or n <= SMALL) and fits
         dtype = np.float64 if double else np.float32
-        return self._checked(KernelGram(self._kernel, points, self.cache_size, dtype))
+        return self._checked(CachedKernel(self._kernel, points, self.cache_size, dtype))
 
     def _kernel_points(self, data: TrainingSet) -> Points:
         """Fix the kernel and its γ; the training points as it takes them."""
@@ -221,7 +222,7 @@ class KernelMachine(BaseEstimator):
                 "the dual problem of these data is unbounded"
             )
 
-    def _checked(self, gram: KernelGram) -> KernelGram:
+    def _checked(self, gram: CachedKernel) -> CachedKernel:
         """The matrix, unless its diagonal shows that the kernel is not one."""
         self._check_diagonal(gram.diagonal.min())
         return gram

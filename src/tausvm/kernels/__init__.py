@@ -1,6 +1,5 @@
-"""Kernels and the rows of their Gram matrices."""
+"""Kernels: k(x, x') of one output or several, and the points they take."""
 
-from .gram import Gram, HeldGram, KernelGram, PrecomputedGram
 from .matrix import (
     MatrixGram,
     SeparableGram,
@@ -15,13 +14,9 @@ from .scalar import KERNELS, Kernel, make_kernel
 
 __all__ = [
     "KERNELS",
-    "Gram",
-    "HeldGram",
     "Kernel",
-    "KernelGram",
     "MatrixGram",
     "Points",
-    "PrecomputedGram",
     "SeparableGram",
     "TransformableGram",
     "TransformableKernel",

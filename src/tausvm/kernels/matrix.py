@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .gram import CHUNK_BYTES, SECONDS_AN_ENTRY
+from ..operators.base import CHUNK_BYTES, SECONDS_AN_ENTRY
 from .points import Points
 from .scalar import Kernel
 

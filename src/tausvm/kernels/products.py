@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .gram import CHUNK_BYTES
+from ..operators.base import CHUNK_BYTES
 from .points import Points, dense
 from .scalar import Kernel
 

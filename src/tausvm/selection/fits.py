@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import Gram, HeldGram
 from ..losses.terms import RIDGE_MINUS, RIDGE_PLUS, DualTerms
+from ..operators import HeldKernel, KernelOperator
 from ..solvers import Problem, Progress, SolverResult, Status, solve
 from ..solvers.newton import serves
 from .columns import FACTORED, solve_columns
@@ -70,7 +70,7 @@ Starts = dict[tuple[int, int], NDArray[np.floating]]
 def fit_points(
     task: Task,
     fold: Fold,
-    gram: Gram,
+    gram: KernelOperator,
     costs: Array,
     wanted: Mask,
     tol: float,
@@ -93,7 +93,7 @@ def fit_points(
     points = _Points(task, fold, costs, tol)
     terms = points.terms(0, 0)
     by_solver = task.solver != "auto" or task.options.max_iter >= 0 or tol < TIGHT
-    if by_solver or not isinstance(gram, HeldGram) or len(gram) <= FEW:
+    if by_solver or not isinstance(gram, HeldKernel) or len(gram) <= FEW:
         _fit_one_by_one(points, gram, wanted, judge, fits)
     elif np.isinf(terms.upper).all() and not terms.kink.any():
         points.tol *= SQUARED_SHARE
@@ -145,7 +145,7 @@ class _Points:
 
 def _fit_columns(
     points: _Points,
-    gram: HeldGram,
+    gram: HeldKernel,
     wanted: Mask,
     starts: Starts,
     judge: Judge,
@@ -206,7 +206,7 @@ def _fit_columns(
 
 
 def _fit_paths(
-    points: _Points, gram: HeldGram, wanted: Mask, starts: Starts, judge: Judge, fits: Fits
+    points: _Points, gram: HeldKernel, wanted: Mask, starts: Starts, judge: Judge, fits: Fits
 ) -> None:
     """Each level along C; hard are those that take too many steps."""
     task = points.task
@@ -234,7 +234,9 @@ def _fit_paths(
                 break
 
 
-def _fit_one_by_one(points: _Points, gram: Gram, wanted: Mask, judge: Judge, fits: Fits) -> None:
+def _fit_one_by_one(
+    points: _Points, gram: KernelOperator, wanted: Mask, judge: Judge, fits: Fits
+) -> None:
     """Each point by the solvers, from the best of its neighbours."""
     task = points.task
     below: dict[int, tuple[SolverResult, float]] = {}  # by C: the solution of the level before
@@ -261,7 +263,7 @@ def _fit_one_by_one(points: _Points, gram: Gram, wanted: Mask, judge: Judge, fit
             last = below[k] = (result, C)
             fits.beta[level, k] = result.beta
             fits.intercept[level, k] = result.intercept
-            if isinstance(gram, HeldGram) and end.reached(result.beta, result.intercept):
+            if isinstance(gram, HeldKernel) and end.reached(result.beta, result.intercept):
                 break
 
 

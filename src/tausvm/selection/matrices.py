@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.gram import gather_block
-from ..kernels import Gram, HeldGram, Kernel, KernelGram, Points, make_kernel
-from ..kernels.gram import CHUNK_BYTES
+from ..kernels import Kernel, Points, make_kernel
+from ..operators import CachedKernel, HeldKernel, KernelOperator
+from ..operators.base import CHUNK_BYTES
 from .judge import Predictor
 from .task import Fold, Stop, Task
 
@@ -22,7 +23,7 @@ SMALL = 300
 
 def fold_grams(
     task: Task, gamma: float, folds: Sequence[int]
-) -> Iterator[tuple[int, Fold, Gram, Predictor]]:
+) -> Iterator[tuple[int, Fold, KernelOperator, Predictor]]:
     """For each fold its Gram matrix, and a function from rows of β to validation values.
 
     A matrix is good until the next one is asked for. Where memory does not allow for it whole, it
@@ -47,7 +48,7 @@ def fold_grams(
             else:
                 kernel = make_kernel(task.kernel, gamma, task.degree, task.coef0)
                 _fill(kernel, task.points.take(rows), task.points.take(fold.train), both, task.stop)
-            yield k, fold, HeldGram(both[:size]), _held_values(both[size:])
+            yield k, fold, HeldKernel(both[:size]), _held_values(both[size:])
     finally:
         task.memory.give(held)
 
@@ -72,11 +73,11 @@ def _held_values(values: Floats) -> Predictor:
 
 def _by_rows(
     task: Task, kernel: Kernel, folds: Sequence[int]
-) -> Iterator[tuple[int, Fold, Gram, Predictor]]:
+) -> Iterator[tuple[int, Fold, KernelOperator, Predictor]]:
     for k in folds:
         fold = task.folds[k]
         train, validation = (task.points.take(part) for part in (fold.train, fold.validation))
-        gram = KernelGram(kernel, train, task.megabytes)
+        gram = CachedKernel(kernel, train, task.megabytes)
         yield k, fold, gram, _kernel_values(kernel, validation, train, task.stop)
 
 

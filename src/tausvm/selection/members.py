@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..estimators.data import TrainingSet
 from ..estimators.machine import Level
 from ..estimators.regression import KernelRegressor
-from ..kernels import Gram
+from ..operators import KernelOperator
 from ..solvers import FEW_SAMPLES, Problem, SolverOptions, SolverResult, Status, solve
 from ..solvers.monitor import Monitor
 from ..threads import one_blas_thread
@@ -135,7 +135,7 @@ class Panel:
         """One after the other on one matrix, each with its share of the time that is left."""
         first = group[0].machine
         data = self._rows(group[0])
-        gram: Gram | None = None
+        gram: KernelOperator | None = None
         for member in group:
             machine, left = member.machine, self.stop.left
             if left is not None:

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from .._core.coordinates import HALVES, CoordinateState
 from .._core.pairs import PairState
 from .._core.single import SinglePairs
-from ..kernels import HeldGram
 from ..losses.terms import DualTerms
+from ..operators import HeldKernel
 from ..solvers.onedim import best_offset, project_onto_sum
 
 Array = NDArray[np.float64]
@@ -65,7 +65,7 @@ class PathProblem:
 
 
 def solve_path(
-    gram: HeldGram,
+    gram: HeldKernel,
     y: Array,
     problems: Iterable[PathProblem],
     offset: bool,
@@ -75,7 +75,7 @@ def solve_path(
 
     Parameters
     ----------
-    gram : HeldGram
+    gram : HeldKernel
     y : array (n,)
     problems : iterable of PathProblem
     offset : bool
@@ -100,7 +100,7 @@ def solve_path(
 class Steps:
     """Batches of pair or coordinate steps in double precision."""
 
-    def __init__(self, gram: HeldGram, y: Array) -> None:
+    def __init__(self, gram: HeldKernel, y: Array) -> None:
         self.gram = gram
         self.y = y
         self.beta, self.gradient = np.zeros(len(y)), -y
@@ -140,7 +140,7 @@ class Steps:
 class SingleSteps(Steps):
     """The same with an offset in single precision."""
 
-    def __init__(self, gram: HeldGram, y: Array) -> None:
+    def __init__(self, gram: HeldKernel, y: Array) -> None:
         super().__init__(gram, y)
         self.core = SinglePairs(gram.rows, y)
 

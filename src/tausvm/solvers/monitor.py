@@ -82,7 +82,7 @@ class Monitor:
         limit = self.options.time_limit
         if limit is None:
             return False
-        return self.seconds + self.problem.gram.product_seconds(self._support) >= limit
+        return self.seconds + self.problem.gram.certificate_seconds(self._support) >= limit
 
     def _watch(self) -> None:
         """Ends long work on the kernel matrix when time is up."""
@@ -204,5 +204,5 @@ class Monitor:
         if limit is None:
             return True
         overrun = max(OVERRUN_SHARE * limit, OVERRUN_SECONDS)
-        needed = self.problem.gram.product_seconds(int(np.count_nonzero(beta)))
+        needed = self.problem.gram.certificate_seconds(int(np.count_nonzero(beta)))
         return self.seconds + needed <= limit + overrun

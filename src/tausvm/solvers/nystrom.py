@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.gram import Gram
+from ..operators import KernelOperator
 from .linalg import LinAlgError, cholesky, cholesky_solve, solve_lower
 
 Array = NDArray[np.float64]
@@ -20,12 +20,12 @@ class Nystrom:
 
     Parameters
     ----------
-    gram : Gram
+    gram : KernelOperator
     rank : int
         How many landmarks m; they are spread evenly over the rows.
     """
 
-    def __init__(self, gram: Gram, rank: int) -> None:
+    def __init__(self, gram: KernelOperator, rank: int) -> None:
         n = len(gram)
         landmarks = np.unique(np.linspace(0, n - 1, min(rank, n)).astype(np.int64))
         gram.require(landmarks)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.lapack import dpstrf
 
-from ..kernels import PrecomputedGram
 from ..kernels.products import HeldProducts
 from ..losses import DualTerms
+from ..operators import GivenKernel
 from .moving_box import MovingBox
 from .path_problem import PathError
 from .path_walk import INDEPENDENCE, NO_FACTOR, State, Walker
@@ -47,7 +47,7 @@ class LevelSolver:
         else:
             everything = np.arange(walker.problem.n)
             matrix = products.block(everything, everything)
-        self.gram = PrecomputedGram(matrix)
+        self.gram = GivenKernel(matrix)
 
     @staticmethod
     def affordable(walker: Walker) -> bool:

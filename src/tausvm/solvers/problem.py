@@ -17,8 +17,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.gram import Gram
 from ..losses.terms import DualTerms
+from ..operators import KernelOperator
 from .onedim import best_offset, project_onto_sum
 from .result import relative_gap
 from .units import Units
@@ -57,7 +57,7 @@ class Problem:
 
     Parameters
     ----------
-    gram : Gram
+    gram : KernelOperator
         The kernel matrix, by rows.
     y : array (n,)
     terms : DualTerms
@@ -71,7 +71,7 @@ class Problem:
         What y and the terms were divided by and moved; results are taken back.
     """
 
-    gram: Gram
+    gram: KernelOperator
     y: Array
     terms: DualTerms
     offset: bool
@@ -79,7 +79,9 @@ class Problem:
     units: Units = field(default_factory=Units)
 
     @classmethod
-    def posed(cls, gram: Gram, y: Array, terms: DualTerms, offset: bool, units: Units) -> Problem:
+    def posed(
+        cls, gram: KernelOperator, y: Array, terms: DualTerms, offset: bool, units: Units
+    ) -> Problem:
         """The problem of targets and terms in the user's units, posed in units of its own."""
         return cls(
             gram, units.targets(y), terms.in_units(units.scale), offset, clip=None, units=units

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import abstractmethod
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg.blas import dsymv, ssymv
 
 from .._core.gram import accumulate_rows, gather_block
-from .points import Points
-from .scalar import Kernel
+from ..kernels.points import Points
+from ..kernels.scalar import Kernel
+from .base import CHUNK_BYTES, SECONDS_AN_ENTRY, Operator
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 #: rows kept however small the budget: a step of SMO needs three at once
 FEWEST_ROWS = 3
-#: bytes of kernel values computed at a time: long enough for BLAS, short enough for Ctrl-C
-CHUNK_BYTES = 8 << 20
 #: bytes for blocks and factors where the rows leave none of the budget
 FACTOR_BYTES = 1 << 26
-#: seconds to multiply and add an entry of a matrix that is held
-SECONDS_AN_ENTRY = 1e-9
 
 
-class Gram(ABC):
+class KernelOperator(Operator):
     """An n×n kernel matrix of which a solver sees rows.
 
     Attributes
@@ -44,20 +40,18 @@ class Gram(ABC):
     rows: NDArray[np.float32] | NDArray[np.float64]
     slots: Index
     diagonal: Array
-    #: called between parts of long work; ends it by an exception
-    watch: Callable[[], None] | None = None
 
-    def pause(self) -> None:
-        """A moment at which long work may be ended."""
-        if self.watch is not None:
-            self.watch()
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.diagonal), 1
 
-    def product_seconds(self, count: int) -> float:
-        """About how long a product with ``count`` non-zero coefficients takes."""
-        return SECONDS_AN_ENTRY * count * len(self)
+    def certificate_seconds(self, support: int) -> float:
+        return SECONDS_AN_ENTRY * support * len(self)
 
-    def __len__(self) -> int:
-        return len(self.diagonal)
+    @property
+    def rounded(self) -> bool:
+        """Whether the rows held are rounded: β found with them solves a problem nearby."""
+        return bool(self.rows.dtype == np.float32)
 
     @property
     def capacity(self) -> int:
@@ -81,10 +75,6 @@ class Gram(ABC):
     @abstractmethod
     def block(self, i: Index, j: Index) -> Array:
         """K[i][:, j] in float64, from the data."""
-
-    @abstractmethod
-    def product(self, beta: Array) -> Array:
-        """Kβ in float64, from the data, not from the rows held."""
 
     def held_block(self, index: Index) -> NDArray[np.float32] | NDArray[np.float64]:
         """K[index][:, index] in the precision of the rows held."""
@@ -114,7 +104,7 @@ class Gram(ABC):
             accumulate_rows(self.rows, self.slots[part], delta[start : start + len(part)], out)
 
 
-class KernelGram(Gram):
+class CachedKernel(KernelOperator):
     """Rows of k(xᵢ, xⱼ), computed in blocks and kept, least recently used out first.
 
     Parameters
@@ -243,15 +233,15 @@ class KernelGram(Gram):
         self._seconds_a_row = (time.perf_counter() - started) / len(index)
         return out
 
-    def product_seconds(self, count: int) -> float:
+    def certificate_seconds(self, support: int) -> float:
         if self._seconds_a_row is None:
             few = np.arange(min(self._chunk_rows(len(self)), len(self)))
             self._timed_product(few, np.ones(len(few)))
         assert self._seconds_a_row is not None
-        return count * self._seconds_a_row
+        return support * self._seconds_a_row
 
 
-class PrecomputedGram(Gram):
+class GivenKernel(KernelOperator):
     """A kernel matrix given whole.
 
     Parameters
@@ -282,7 +272,7 @@ class PrecomputedGram(Gram):
         return np.asarray(self.rows @ beta, dtype=np.float64)
 
 
-class HeldGram(Gram):
+class HeldKernel(KernelOperator):
     """A kernel matrix held whole, from which everything is computed.
 
     Its certificates are those of the matrix as it is held: in float32 that is another matrix

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tausvm.kernels import Gram, KernelGram, Points, PrecomputedGram, make_kernel
-from tausvm.kernels.gram import CHUNK_BYTES
+from tausvm.kernels import Points, make_kernel
+from tausvm.operators import CachedKernel, GivenKernel, KernelOperator
+from tausvm.operators.base import CHUNK_BYTES
 
 N = 60
 X = np.random.default_rng(0).normal(size=(N, 3))
@@ -21,11 +22,11 @@ def megabytes(rows: int, dtype: type, n: int = N) -> float:
     return rows * n * np.dtype(dtype).itemsize / 2**20
 
 
-def small_gram(rows: int, dtype: type = np.float64) -> KernelGram:
-    return KernelGram(make_kernel("rbf", 0.4), Points(X), megabytes(rows, dtype), dtype)
+def small_gram(rows: int, dtype: type = np.float64) -> CachedKernel:
+    return CachedKernel(make_kernel("rbf", 0.4), Points(X), megabytes(rows, dtype), dtype)
 
 
-def check_rows_held(gram: Gram) -> None:
+def check_rows_held(gram: KernelOperator) -> None:
     """Slots and rows tell the same story, and what is held is right."""
     held = np.flatnonzero(gram.slots >= 0)
     assert len(held) <= gram.capacity
@@ -34,14 +35,14 @@ def check_rows_held(gram: Gram) -> None:
     np.testing.assert_allclose(gram.rows[gram.slots[held]], MATRIX[held], rtol=0, atol=tolerance)
 
 
-def grams() -> dict[str, Gram]:
+def grams() -> dict[str, KernelOperator]:
     return {
         "whole": small_gram(N),
         "whole float32": small_gram(N, np.float32),
         "seven rows": small_gram(7),
         "three rows float32": small_gram(3, np.float32),
-        "csr": KernelGram(make_kernel("rbf", 0.4), Points(sp.csr_matrix(X)), 1.0, np.float64),
-        "precomputed": PrecomputedGram(MATRIX),
+        "csr": CachedKernel(make_kernel("rbf", 0.4), Points(sp.csr_matrix(X)), 1.0, np.float64),
+        "precomputed": GivenKernel(MATRIX),
     }
 
 
@@ -122,7 +123,7 @@ def test_random_requests_on_a_small_cache() -> None:
 
 
 def test_three_rows_always_fit() -> None:
-    gram = KernelGram(make_kernel("rbf", 0.4), Points(X), 1e-9)
+    gram = CachedKernel(make_kernel("rbf", 0.4), Points(X), 1e-9)
     assert gram.capacity == 3
     gram.require(np.array([3, 50]))
     check_rows_held(gram)
@@ -150,7 +151,9 @@ def test_an_interrupted_fill_leaves_no_stale_row() -> None:
             raise KeyboardInterrupt
         return make_kernel("rbf", 0.4).between(Points(a), Points(b))
 
-    gram = KernelGram(make_kernel(sometimes, 0.0), Points(X), megabytes(3, np.float64), np.float64)
+    gram = CachedKernel(
+        make_kernel(sometimes, 0.0), Points(X), megabytes(3, np.float64), np.float64
+    )
     gram.require(np.array([0, 1]))
     gram.require(np.array([2]))
     gram.require(np.array([4]))
@@ -166,7 +169,7 @@ def test_an_interrupted_fill_leaves_no_stale_row() -> None:
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf", "laplacian"])
 def test_diagonal_is_what_the_rows_hold(name: str, dtype: type) -> None:
     """A core must see one matrix: no rounding between K_ii and row i."""
-    gram = KernelGram(make_kernel(name, 0.4, 3, 1.0), Points(X), 100.0, dtype)
+    gram = CachedKernel(make_kernel(name, 0.4, 3, 1.0), Points(X), 100.0, dtype)
     gram.require(np.arange(N))
     rounding = 8 * np.finfo(np.float64).eps
     np.testing.assert_allclose(gram.diagonal, np.diagonal(gram.rows), rtol=rounding)
@@ -174,19 +177,19 @@ def test_diagonal_is_what_the_rows_hold(name: str, dtype: type) -> None:
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_tiny(n: int) -> None:
-    gram = KernelGram(make_kernel("linear", 0.0), Points(X[:n]), 100.0)
+    gram = CachedKernel(make_kernel("linear", 0.0), Points(X[:n]), 100.0)
     assert gram.capacity == n
     gram.require(np.arange(n))
     np.testing.assert_allclose(gram.rows, X[:n] @ X[:n].T, rtol=1e-6)
 
 
 def test_precomputed_is_not_copied() -> None:
-    gram = PrecomputedGram(MATRIX)
+    gram = GivenKernel(MATRIX)
     assert np.shares_memory(gram.rows, MATRIX)
     assert gram.whole
     gram.require(np.arange(N))
     np.testing.assert_array_equal(gram.slots, np.arange(N))
-    single = PrecomputedGram(MATRIX.astype(np.float32, order="F"))
+    single = GivenKernel(MATRIX.astype(np.float32, order="F"))
     assert single.rows.dtype == np.float64
     np.testing.assert_allclose(single.rows, MATRIX, atol=1e-7)
 
@@ -199,7 +202,7 @@ def test_memory_stays_within_the_budget(n_features: int) -> None:
     beta = np.random.default_rng(1).normal(size=n)
     tracemalloc.start()
     try:
-        gram = KernelGram(make_kernel("rbf", 0.1), points, cache_size)
+        gram = CachedKernel(make_kernel("rbf", 0.1), points, cache_size)
         assert gram.rows.nbytes <= cache_size * 2**20
         out = np.zeros(n)
         gram.add_rows(np.arange(1500), beta[:1500], out)
@@ -215,12 +218,12 @@ def test_diagonal_of_a_single_read_only_point_is_writable() -> None:
     """The cores take it as a plain array; a view of a 1×1 matrix would be read-only."""
     matrix = np.ones((1, 1))
     matrix.flags.writeable = False
-    assert PrecomputedGram(matrix).diagonal.flags.writeable
+    assert GivenKernel(matrix).diagonal.flags.writeable
 
 
 @pytest.mark.parametrize("size", [1e-25, 1e25])
 def test_values_out_of_single_precision_are_held_in_double(size: float) -> None:
-    gram = KernelGram(make_kernel("linear", 1.0), Points(size * X), dtype=np.float32)
+    gram = CachedKernel(make_kernel("linear", 1.0), Points(size * X), dtype=np.float32)
     gram.require(np.arange(N))
     np.testing.assert_allclose(gram.rows[gram.slots] / size**2, X @ X.T, rtol=1e-12, atol=1e-12)
 
@@ -230,7 +233,7 @@ def test_values_out_of_single_precision_are_held_in_double(size: float) -> None:
 def test_widths_that_single_precision_does_not_resolve(kernel: str, gamma: float) -> None:
     """Rows of float32 would make points one that are far apart for the kernel."""
     near = np.repeat(X[:30], 2, axis=0) + np.array([0.0, 1e-9] * 30)[:, None]
-    gram = KernelGram(make_kernel(kernel, gamma), Points(near), dtype=np.float32)
+    gram = CachedKernel(make_kernel(kernel, gamma), Points(near), dtype=np.float32)
     gram.require(np.arange(N))
     distance = np.abs(near[:, None] - near)
     distance = (distance**2 if kernel == "rbf" else distance).sum(axis=2)

@@ -1,0 +1,79 @@
+"""What every operator gives: products with K for certificates, and a way to end long work."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+#: bytes of kernel values computed at a time: long enough for BLAS, short enough for Ctrl-C
+CHUNK_BYTES = 8 << 20
+#: seconds to multiply and add an entry of a matrix that is held
+SECONDS_AN_ENTRY = 1e-9
+
+
+class Operator(ABC):
+    """The kernel matrix K of a problem, in whatever way it is at hand.
+
+    A function is Σ βᵢ k(xᵢ, ·). How it is written down is the operator's business: by β itself
+    unless there is something shorter, such as the weights of the features of a linear machine.
+    Everything here is in float64 and from the data, never from values that were rounded to be
+    kept: certificates rely on it.
+
+    What some solvers need besides is added by the classes below: rows and blocks of K
+    (:class:`~tausvm.operators.KernelOperator`), features (a linear machine's rows).
+    """
+
+    #: called between parts of long work; ends it by an exception
+    watch: Callable[[], None] | None = None
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Rows n, and levels or outputs p."""
+
+    @abstractmethod
+    def product(self, beta: Array) -> Array:
+        """Kβ: the values at all rows of the function of β."""
+
+    @abstractmethod
+    def certificate_seconds(self, support: int) -> float:
+        """About how long the products of a certificate take, for so many rows with β ≠ 0."""
+
+    def function(self, beta: Array) -> Array:
+        """The function Σ βᵢ k(xᵢ, ·)."""
+        return beta
+
+    def values(self, function: Array) -> Array:
+        """f(xᵢ) for every row."""
+        return self.product(function)
+
+    def norm2(self, function: Array, values: Array | None = None) -> float:
+        """‖f‖², from the values at the rows where they are known."""
+        if values is None:
+            values = self.values(function)
+        return float(np.vdot(function, values))
+
+    def inner(self, function: Array, other: Array) -> float:
+        """⟨f, g⟩."""
+        return float(np.vdot(function, self.values(other)))
+
+    def pause(self) -> None:
+        """A moment at which long work may be ended."""
+        if self.watch is not None:
+            self.watch()
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the watch: who watches is not part of a matrix."""
+        return {name: value for name, value in vars(self).items() if name != "watch"}
+
+
+__all__ = ["Operator"]
