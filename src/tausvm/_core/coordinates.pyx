@@ -25,10 +25,10 @@ cdef extern from "loops.h" nogil:
     void update_gains_f64(double*, const double*, const double*, int64_t, const double*,
                           const double*, const double*, double, double, int64_t, int64_t,
                           int64_t*, double*)
-    void update_box_gains_f32(int, double*, const double*, int64_t, const double*, const double*,
+    void update_box_gains_f32(double*, const double*, int64_t, const double*, const double*,
                               const float*, const float*, double, double, int64_t, int64_t,
                               int64_t*, double*)
-    void update_box_gains_f64(int, double*, const double*, int64_t, const double*, const double*,
+    void update_box_gains_f64(double*, const double*, int64_t, const double*, const double*,
                               const double*, const double*, double, double, int64_t, int64_t,
                               int64_t*, double*)
 
@@ -73,7 +73,7 @@ cdef class CoordinateState:
     cdef double[::1] beta, gradient, diagonal
     cdef double[:, ::1] terms
     cdef double[:, ::1] room
-    cdef bint box, uniform
+    cdef bint box
     cdef int64_t[:, ::1] nearest
     cdef int working_set
     cdef int64_t last_i, last_j
@@ -93,7 +93,6 @@ cdef class CoordinateState:
         self.terms = _table(np.asarray(terms), np.asarray(diagonal))
         self.diagonal = diagonal
         self.box = not np.any(np.asarray(terms)[2:])
-        self.uniform = m > 0 and np.ptp(np.asarray(diagonal)) == 0
         self.room = np.asarray(terms)[:2] - np.asarray(beta)
         self.working_set = working_set if m > 1 else 1
         self.nearest = np.full((m if self.working_set == 3 else 0,
@@ -231,11 +230,11 @@ cdef class CoordinateState:
                 index, gain = second, gain_j
             if self.box:
                 if real is float:
-                    update_box_gains_f32(self.uniform, &self.gradient[0], &self.room[0, 0], m,
+                    update_box_gains_f32(&self.gradient[0], &self.room[0, 0], m,
                                          &self.diagonal[0], &self.terms[6, 0], row_i, row_j,
                                          step_i, step_j, begin, end, index, gain)
                 else:
-                    update_box_gains_f64(self.uniform, &self.gradient[0], &self.room[0, 0], m,
+                    update_box_gains_f64(&self.gradient[0], &self.room[0, 0], m,
                                          &self.diagonal[0], &self.terms[6, 0], row_i, row_j,
                                          step_i, step_j, begin, end, index, gain)
             elif real is float:

@@ -10,8 +10,9 @@
 
 #include "clones.h"
 
-/* Where the compiler finds no good vector code for a loop, it has a twin written by hand for AVX2,
- * which is taken where the machine has that. The portable one ends a row that is no multiple of
+/* The two searches for a pair have twins written by hand for AVX2, which are taken where the machine
+ * has that: on 100 to 10,000 columns they are 1.4 to 2.2 times as fast as what the compiler makes
+ * of the portable ones for the same machine. The portable one ends a row that is no multiple of
  * the vectors: it is inline, so that it becomes AVX2 code there too. */
 #if defined(__GNUC__) && defined(__x86_64__) && defined(__linux__)
 #define TAUSVM_AVX2
@@ -449,7 +450,7 @@ static inline double one_variable_gain(double c, double q, double beta, double n
  * table holds seven rows of length tstride: lower, upper, kink, ridge-, ridge+ and the
  * reciprocals of diagonal + ridge on both sides. */
 #define DEFINE_UPDATE_GAINS(NAME, T)                                                   \
-    static inline void NAME(                                                           \
+    static TAUSVM_CLONES void NAME(                                                    \
         double *restrict gradient, const double *restrict beta,                        \
         const double *restrict table, int64_t tstride,                                 \
         const double *restrict diagonal, const T *restrict row_i,                      \
@@ -486,212 +487,41 @@ static inline double one_variable_gain(double c, double q, double beta, double n
         *gain = best;                                                                  \
     }
 
-DEFINE_UPDATE_GAINS(update_gains_f32_any, float)
-DEFINE_UPDATE_GAINS(update_gains_f64_any, double)
-
-#ifdef TAUSVM_AVX2
-#define DEFINE_UPDATE_GAINS_AVX2(SUFFIX, T)                                            \
-    static AVX2 void update_gains_##SUFFIX##_avx2(                                     \
-        double *restrict gradient, const double *restrict beta,                        \
-        const double *restrict table, int64_t tstride, const double *restrict diagonal, \
-        const T *restrict row_i, const T *restrict row_j, double step_i, double step_j, \
-        int64_t begin, int64_t end, int64_t *restrict index, double *restrict gain)    \
-    {                                                                                  \
-        const __m256d si = _mm256_set1_pd(step_i), sj = _mm256_set1_pd(step_j);        \
-        const __m256d zero = _mm256_setzero_pd(), half = _mm256_set1_pd(0.5);          \
-        const __m256d sign = _mm256_set1_pd(-0.0);                                     \
-        const __m256i four = _mm256_set1_epi64x(4);                                    \
-        __m256d best = _mm256_set1_pd(-INFINITY);                                      \
-        __m256i at = _mm256_set1_epi64x(begin);                                        \
-        __m256i ks = _mm256_add_epi64(at, _mm256_setr_epi64x(0, 1, 2, 3));             \
-        int64_t t = begin;                                                             \
-        for (; t + 4 <= end; t += 4) {                                                 \
-            __m256d g = _mm256_fmadd_pd(si, load4_##SUFFIX(row_i + t),                 \
-                                        _mm256_loadu_pd(gradient + t));                \
-            g = _mm256_fmadd_pd(sj, load4_##SUFFIX(row_j + t), g);                     \
-            _mm256_storeu_pd(gradient + t, g);                                         \
-            __m256d b = _mm256_loadu_pd(beta + t), q = _mm256_loadu_pd(diagonal + t);  \
-            __m256d kink = _mm256_loadu_pd(table + 2 * tstride + t);                   \
-            __m256d ridge_minus = _mm256_loadu_pd(table + 3 * tstride + t);            \
-            __m256d ridge_plus = _mm256_loadu_pd(table + 4 * tstride + t);             \
-            __m256d c = _mm256_fmsub_pd(q, b, g);                                      \
-            __m256d above = _mm256_sub_pd(c, kink), below = _mm256_add_pd(c, kink);    \
-            __m256d next = _mm256_add_pd(                                              \
-                _mm256_mul_pd(_mm256_max_pd(above, zero),                              \
-                              _mm256_loadu_pd(table + 6 * tstride + t)),               \
-                _mm256_mul_pd(_mm256_min_pd(below, zero),                              \
-                              _mm256_loadu_pd(table + 5 * tstride + t)));              \
-            next = _mm256_min_pd(next, _mm256_loadu_pd(table + tstride + t));          \
-            next = _mm256_max_pd(next, _mm256_loadu_pd(table + t));                    \
-            __m256d rise = _mm256_sub_pd(_mm256_andnot_pd(sign, next),                 \
-                                         _mm256_andnot_pd(sign, b));                   \
-            __m256d r1 = _mm256_blendv_pd(ridge_minus, ridge_plus,                     \
-                                          _mm256_cmp_pd(next, zero, _CMP_GT_OQ));      \
-            __m256d r0 = _mm256_blendv_pd(ridge_minus, ridge_plus,                     \
-                                          _mm256_cmp_pd(b, zero, _CMP_GT_OQ));         \
-            __m256d bend = _mm256_sub_pd(_mm256_mul_pd(r1, _mm256_mul_pd(next, next)), \
-                                         _mm256_mul_pd(r0, _mm256_mul_pd(b, b)));      \
-            __m256d v = _mm256_fnmadd_pd(_mm256_mul_pd(half, q), _mm256_add_pd(next, b), c); \
-            v = _mm256_mul_pd(v, _mm256_sub_pd(next, b));                              \
-            v = _mm256_fnmadd_pd(kink, rise, v);                                       \
-            v = _mm256_fnmadd_pd(half, bend, v);                                       \
-            __m256d better = _mm256_cmp_pd(v, best, _CMP_GT_OQ);                       \
-            best = _mm256_blendv_pd(best, v, better);                                  \
-            at = _mm256_blendv_epi8(at, ks, _mm256_castpd_si256(better));              \
-            ks = _mm256_add_epi64(ks, four);                                           \
-        }                                                                              \
-        double top;                                                                    \
-        int64_t best_k = best_lane(best, at, &top), tail_k;                            \
-        if (t < end) {                                                                 \
-            double tail;                                                               \
-            update_gains_##SUFFIX##_any(gradient, beta, table, tstride, diagonal, row_i, \
-                                        row_j, step_i, step_j, t, end, &tail_k, &tail); \
-            if (tail > top) {                                                          \
-                top = tail;                                                            \
-                best_k = tail_k;                                                       \
-            }                                                                          \
-        }                                                                              \
-        *index = best_k;                                                               \
-        *gain = top;                                                                   \
-    }
-
-DEFINE_UPDATE_GAINS_AVX2(f32, float)
-DEFINE_UPDATE_GAINS_AVX2(f64, double)
-#endif
+DEFINE_UPDATE_GAINS(update_gains_f32, float)
+DEFINE_UPDATE_GAINS(update_gains_f64, double)
 
 /* The same for a loss that is bounds alone (no kink, no ridge: pinball, hinge): a step is
  * -gradient / q cut to the room left, so that fewer numbers pass through the cache.
  * room holds two rows of length tstride: lower - beta and upper - beta. */
 #define DEFINE_UPDATE_BOX_GAINS(NAME, T)                                               \
-    static inline void NAME(                                                           \
-        int uniform, double *restrict gradient, const double *restrict room,           \
-        int64_t tstride, const double *restrict diagonal,                              \
-        const double *restrict inverse, const T *restrict row_i,                       \
-        const T *restrict row_j, double step_i, double step_j, int64_t begin,          \
-        int64_t end, int64_t *restrict index, double *restrict gain)                   \
+    static TAUSVM_CLONES void NAME(                                                    \
+        double *restrict gradient, const double *restrict room, int64_t tstride,       \
+        const double *restrict diagonal, const double *restrict inverse,               \
+        const T *restrict row_i, const T *restrict row_j, double step_i, double step_j, \
+        int64_t begin, int64_t end, int64_t *restrict index, double *restrict gain)    \
     {                                                                                  \
-        (void)uniform; /* whether the diagonal is the same all along */                \
+        double gains[CHUNK];                                                           \
         double best = -INFINITY;                                                       \
         int64_t best_k = begin;                                                        \
-        for (int64_t t = begin; t < end; t++) {                                        \
-            double g = gradient[t] + step_i * (double)row_i[t] + step_j * (double)row_j[t]; \
-            gradient[t] = g;                                                           \
-            double step = -g * inverse[t];                                             \
-            step = step < room[tstride + t] ? step : room[tstride + t];                \
-            step = step > room[t] ? step : room[t];                                    \
-            double v = -step * (g + 0.5 * diagonal[t] * step);                         \
-            if (v > best) {                                                            \
-                best = v;                                                              \
-                best_k = t;                                                            \
+        for (int64_t start = begin; start < end; start += CHUNK) {                     \
+            int64_t m = end - start < CHUNK ? end - start : CHUNK;                     \
+            for (int64_t k = 0; k < m; k++) {                                          \
+                int64_t t = start + k;                                                 \
+                double g = gradient[t] + step_i * (double)row_i[t] +                   \
+                           step_j * (double)row_j[t];                                  \
+                gradient[t] = g;                                                       \
+                double step = -g * inverse[t];                                         \
+                step = step < room[tstride + t] ? step : room[tstride + t];            \
+                step = step > room[t] ? step : room[t];                                \
+                gains[k] = -step * (g + 0.5 * diagonal[t] * step);                     \
             }                                                                          \
+            better_in_chunk(gains, m, start, &best, &best_k);                          \
         }                                                                              \
         *index = best_k;                                                               \
         *gain = best;                                                                  \
     }
 
-DEFINE_UPDATE_BOX_GAINS(update_box_gains_f32_any, float)
-DEFINE_UPDATE_BOX_GAINS(update_box_gains_f64_any, double)
-
-#ifdef TAUSVM_AVX2
-#define DEFINE_UPDATE_BOX_GAINS_AVX2(SUFFIX, T)                                        \
-    static inline AVX2 __attribute__((always_inline)) void box_gains_##SUFFIX(         \
-        const int uniform, double *restrict gradient, const double *restrict room,     \
-        int64_t tstride,                                                               \
-        const double *restrict diagonal, const double *restrict inverse,               \
-        const T *restrict row_i, const T *restrict row_j, double step_i, double step_j, \
-        int64_t begin, int64_t end, int64_t *restrict index, double *restrict gain)    \
-    {                                                                                  \
-        const __m256d inverse_0 = _mm256_set1_pd(inverse[begin]);                      \
-        const __m256d half_q_0 = _mm256_set1_pd(0.5 * diagonal[begin]);                \
-        const __m256d si = _mm256_set1_pd(step_i), sj = _mm256_set1_pd(step_j);        \
-        const __m256d half = _mm256_set1_pd(0.5), minus = _mm256_set1_pd(-0.0);        \
-        const __m256i eight = _mm256_set1_epi64x(8);                                   \
-        const __m256i from = _mm256_set1_epi64x(begin);                                \
-        __m256d best[2] = {_mm256_set1_pd(-INFINITY), _mm256_set1_pd(-INFINITY)};      \
-        __m256i at[2] = {from, from};                                                  \
-        __m256i ks[2] = {_mm256_add_epi64(from, _mm256_setr_epi64x(0, 1, 2, 3)),       \
-                         _mm256_add_epi64(from, _mm256_setr_epi64x(4, 5, 6, 7))};      \
-        int64_t t = begin;                                                             \
-        for (; t + 8 <= end; t += 8)                                                   \
-            for (int l = 0; l < 2; l++) {                                              \
-                int64_t p = t + 4 * l;                                                 \
-                __m256d g = _mm256_fmadd_pd(si, load4_##SUFFIX(row_i + p),             \
-                                            _mm256_loadu_pd(gradient + p));            \
-                g = _mm256_fmadd_pd(sj, load4_##SUFFIX(row_j + p), g);                 \
-                _mm256_storeu_pd(gradient + p, g);                                     \
-                __m256d down = _mm256_xor_pd(minus, g);                                \
-                __m256d step = _mm256_mul_pd(                                          \
-                    down, uniform ? inverse_0 : _mm256_loadu_pd(inverse + p));         \
-                step = _mm256_min_pd(step, _mm256_loadu_pd(room + tstride + p));       \
-                step = _mm256_max_pd(step, _mm256_loadu_pd(room + p));                 \
-                __m256d half_q =                                                       \
-                    uniform ? half_q_0 : _mm256_mul_pd(half, _mm256_loadu_pd(diagonal + p)); \
-                __m256d v = _mm256_mul_pd(step, _mm256_fnmadd_pd(half_q, step, down)); \
-                __m256d better = _mm256_cmp_pd(v, best[l], _CMP_GT_OQ);                \
-                best[l] = _mm256_blendv_pd(best[l], v, better);                        \
-                at[l] = _mm256_blendv_epi8(at[l], ks[l], _mm256_castpd_si256(better)); \
-                ks[l] = _mm256_add_epi64(ks[l], eight);                                \
-            }                                                                          \
-        double top, other;                                                             \
-        int64_t best_k = best_lane(best[0], at[0], &top);                              \
-        int64_t other_k = best_lane(best[1], at[1], &other);                           \
-        best_k = better_of(&top, best_k, other, other_k);                              \
-        if (t < end) {                                                                 \
-            update_box_gains_##SUFFIX##_any(0, gradient, room, tstride, diagonal, inverse, row_i, \
-                                            row_j, step_i, step_j, t, end, &other_k, &other); \
-            if (other > top) {                                                         \
-                top = other;                                                           \
-                best_k = other_k;                                                      \
-            }                                                                          \
-        }                                                                              \
-        *index = best_k;                                                               \
-        *gain = top;                                                                   \
-    }                                                                                  \
-    static AVX2 void update_box_gains_##SUFFIX##_avx2(                                 \
-        int uniform, double *gradient, const double *room, int64_t tstride,            \
-        const double *diagonal, const double *inverse, const T *row_i, const T *row_j, \
-        double step_i, double step_j, int64_t begin, int64_t end, int64_t *index, double *gain) \
-    {                                                                                  \
-        if (uniform)                                                                   \
-            box_gains_##SUFFIX(1, gradient, room, tstride, diagonal, inverse, row_i, row_j, \
-                               step_i, step_j, begin, end, index, gain);               \
-        else                                                                           \
-            box_gains_##SUFFIX(0, gradient, room, tstride, diagonal, inverse, row_i, row_j, \
-                               step_i, step_j, begin, end, index, gain);               \
-    }
-
-DEFINE_UPDATE_BOX_GAINS_AVX2(f32, float)
-DEFINE_UPDATE_BOX_GAINS_AVX2(f64, double)
-#endif
-
-#define DISPATCH_BOX_GAINS(SUFFIX, T)                                                  \
-    static void update_box_gains_##SUFFIX(int uniform, double *gradient,               \
-                                          const double *room, int64_t tstride,         \
-                                          const double *diagonal, const double *inverse, \
-                                          const T *row_i, const T *row_j, double step_i, \
-                                          double step_j, int64_t begin, int64_t end,   \
-                                          int64_t *index,                              \
-                                          double *gain)                                \
-    {                                                                                  \
-        BY_CPU(update_box_gains_##SUFFIX, uniform, gradient, room, tstride, diagonal,  \
-               inverse, row_i, row_j, step_i, step_j, begin, end, index, gain);        \
-    }
-
-DISPATCH_BOX_GAINS(f32, float)
-DISPATCH_BOX_GAINS(f64, double)
-
-#define DISPATCH_GAINS(SUFFIX, T)                                                      \
-    static void update_gains_##SUFFIX(double *gradient, const double *beta,            \
-                                      const double *table, int64_t tstride,            \
-                                      const double *diagonal, const T *row_i,          \
-                                      const T *row_j, double step_i, double step_j,    \
-                                      int64_t begin, int64_t end, int64_t *index, double *gain) \
-    {                                                                                  \
-        BY_CPU(update_gains_##SUFFIX, gradient, beta, table, tstride, diagonal, row_i, \
-               row_j, step_i, step_j, begin, end, index, gain);                        \
-    }
-
-DISPATCH_GAINS(f32, float)
-DISPATCH_GAINS(f64, double)
+DEFINE_UPDATE_BOX_GAINS(update_box_gains_f32, float)
+DEFINE_UPDATE_BOX_GAINS(update_box_gains_f64, double)
 
 #endif
