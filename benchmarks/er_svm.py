@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from tausvm.kernels import Points, make_kernel
 from tausvm.losses import SquaredPinball
 from tausvm.operators import CachedKernel, KernelOperator
-from tausvm.solvers import Problem, Progress, SolverOptions, solve
+from tausvm.solvers import SMO, Point, Problem, Progress, SolverOptions, solve
 
 from . import data
 from .problems import CACHE_SIZE
@@ -110,31 +110,39 @@ class Rule:
     kind: str
     tol: float
 
-    def target(self, at: Progress, n: int, C: float) -> float:
-        """The gap at which to stop."""
-        if self.kind == "paper":
-            return self.tol * n * C
-        return self.tol * max(abs(at.primal_objective), abs(at.dual_objective))
 
-    def iterations(self, trace: Sequence[Progress], n: int, C: float) -> float:
+@dataclass
+class Looks:
+    """A stopping rule that notes what it sees: each gap as a multiple of the one to stop at."""
+
+    rule: Rule
+    C: float
+    clipped: bool
+    shares: list[float] = field(default_factory=list)
+
+    def __call__(self, problem: Problem, point: Point) -> float:
+        fitted = np.clip(point.fitted, -CLIP, CLIP) if self.clipped else point.fitted
+        loss = problem.terms.total_loss(problem.y, fitted, 0.0)
+        primal = 0.5 * problem.operator.norm2(point.beta, point.fitted) + loss
+        dual = problem.dual_value(point.beta, point.beta, point.fitted)
+        goal = self.rule.tol
+        goal *= problem.n * self.C if self.rule.kind == "paper" else max(abs(primal), abs(dual))
+        self.shares.append((primal - dual) / goal)
+        return self.shares[-1]
+
+    def iterations(self, trace: Sequence[Progress]) -> float:
         """Iterations until the gap was small enough.
 
-        The gap is looked at every n/10 iterations; between the last two looks its logarithm
+        The gap is looked at every n/4 iterations; between the last two looks its logarithm
         is taken as linear.
         """
-        last = trace[-1]
-        if len(trace) == 1:
-            return float(last.n_iter)
-        before = trace[-2]
-        goal, now, then = (
-            np.log(max(gap, 1e-300)) for gap in (self.target(last, n, C), _gap(last), _gap(before))
-        )
-        share = np.clip((then - goal) / (then - now), 0.0, 1.0) if then > now else 1.0
-        return float(before.n_iter + share * (last.n_iter - before.n_iter))
-
-
-def _gap(at: Progress) -> float:
-    return at.primal_objective - at.dual_objective
+        last = next(k for k, share in enumerate(self.shares) if share <= 1.0)
+        if last == 0:
+            return float(trace[0].n_iter)
+        then, now = (np.log(max(share, 1e-300)) for share in self.shares[last - 1 : last + 1])
+        before, after = trace[last - 1].n_iter, trace[last].n_iter
+        part = np.clip(then / (then - now), 0.0, 1.0) if then > now else 1.0
+        return float(before + part * (after - before))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -204,17 +212,13 @@ def sweep(
     for lam in lambdas:
         C = 1.0 / (2.0 * n * lam)
         terms = SquaredPinball(tau).dual_terms(y, np.full(n, C))
-        problem = Problem(gram, y, terms, False, CLIP if variant.clipped else None)
-        options = SolverOptions(
-            tol=1e-12,  # the rule below stops
-            working_set=variant.working_set,
-            neighbours=variant.neighbours,
-            callback=lambda at, C=C: _gap(at) <= rule.target(at, n, C),
-        )
-        result = solve(problem, "smo", options, last if variant.warm else None)
+        problem = Problem(gram, y, terms, False)
+        looks = Looks(rule, C, variant.clipped)
+        solver = SMO(working_set=variant.working_set, neighbours=variant.neighbours)
+        options = SolverOptions(tol=1.0, rule=looks)
+        result = solve(problem, solver, options, last if variant.warm else None)
         last = result
-        # not result.seconds: it counts the certificate, which no variant changes
-        total += Effort(rule.iterations(result.trace, n, C), result.trace[-1].seconds)
+        total += Effort(looks.iterations(result.trace), result.seconds)
     return total
 
 

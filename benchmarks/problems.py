@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from tausvm.kernels import Points, make_kernel
 from tausvm.losses import Loss
 from tausvm.operators import CachedKernel
-from tausvm.solvers import Certificate, Problem
+from tausvm.solvers import Certificate, Point, Problem, certificate
 
 Array = NDArray[np.float64]
 
@@ -33,12 +33,11 @@ def kernel_problem(
     C: float,
     gamma: float,
     offset: bool,
-    clip: float | None = None,
     cache_size: float = CACHE_SIZE,
 ) -> Problem:
     """The dual of a fit with the RBF kernel and equal costs."""
     gram = CachedKernel(make_kernel("rbf", gamma), Points(X), cache_size)
-    return Problem(gram, y, loss.dual_terms(y, np.full(len(y), C)), offset, clip)
+    return Problem(gram, y, loss.dual_terms(y, np.full(len(y), C)), offset)
 
 
 def dual_vector(model: RegressorMixin, n: int) -> Array:
@@ -56,4 +55,4 @@ def certify(
     nearest = problem.feasible(beta)  # rounding may have left the bounds or Σβ = 0 by a hair
     if np.abs(nearest - beta).max(initial=0.0) > 1e-6 * max(1.0, np.abs(beta).max(initial=0.0)):
         raise ValueError("the coefficients are not a feasible point of the dual")
-    return problem.certificate(nearest)
+    return certificate(problem, Point.of(nearest))

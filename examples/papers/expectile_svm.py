@@ -12,7 +12,7 @@ from tausvm import ExpectileSVR
 from tausvm.kernels import Points, make_kernel
 from tausvm.losses import SquaredPinball
 from tausvm.operators import CachedKernel
-from tausvm.solvers import Problem, SolverOptions, solve
+from tausvm.solvers import SMO, Problem, SolverOptions, solve
 
 rng = np.random.default_rng(0)
 n, lam, gamma = 400, 1e-4, 4.0
@@ -25,7 +25,7 @@ for tau in (0.25, 0.5, 0.75):
     gram = CachedKernel(make_kernel("rbf", gamma), Points(X), dtype=np.float64)
     problem = Problem(gram, y, SquaredPinball(tau).dual_terms(y, np.full(n, C)), offset=False)
     results = [
-        solve(problem, "smo", SolverOptions(tol=1e-5, working_set=name))
+        solve(problem, SMO(working_set=name), SolverOptions(tol=1e-5))
         for name in ("nearest", "halves", "single")
     ]
     steps = "".join(f"{result.n_iter:>14d}" for result in results)

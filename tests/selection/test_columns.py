@@ -8,7 +8,7 @@ from tausvm.losses import SquaredPinball
 from tausvm.operators import GivenKernel, HeldKernel
 from tausvm.selection import columns
 from tausvm.selection.columns import LowRank, solve_columns
-from tausvm.solvers import Problem, SolverOptions, solve
+from tausvm.solvers import Point, Problem, SolverOptions, certificate, solve
 
 from ..estimators.data import wave
 
@@ -60,9 +60,9 @@ def test_columns_reach_the_gap_they_are_given(offset, weighted, factors, monkeyp
         if offset:  # single precision keeps the sum only so far
             assert abs(beta.sum()) <= 1e-4 * np.abs(beta).sum()
             beta = problem.feasible(beta)
-        fitted = problem.gram.product(beta)
+        fitted = problem.operator.product(beta)
         primal = problem.primal_value(beta, fitted, found.intercept[column])
-        gap = primal - problem.dual_value(beta, fitted)
+        gap = primal - problem.dual_value(beta, beta, fitted)
         assert found.gap[column] <= allowed
         assert gap <= allowed + 5e-4 * primal
         exact = solve(problem, "newton", SolverOptions(tol=1e-10))
@@ -106,5 +106,5 @@ def test_exact_matrix_and_held_one_agree():
     for column, (tau, C) in enumerate(POINTS[:2]):
         terms = SquaredPinball(tau).dual_terms(Y, np.full(len(Y), C))
         problem = Problem(GivenKernel(exact), Y, terms, False)
-        certificate = problem.certificate(found.beta[column].astype(np.float64))
-        assert certificate.primal - certificate.dual <= 2e-3
+        certified = certificate(problem, Point.of(found.beta[column].astype(np.float64)))
+        assert certified.primal - certified.dual <= 2e-3

@@ -97,11 +97,10 @@ class Case:
         cache_size: float = 100.0,
         dtype: DTypeLike = np.float64,
         gram: KernelOperator | None = None,
-        clip: float | None = None,
     ) -> Problem:
         terms = self.package_loss.dual_terms(self.y, self.cost)
         gram = self.gram(cache_size, dtype) if gram is None else gram
-        return Problem(gram, self.y, terms, self.offset, clip)
+        return Problem(gram, self.y, terms, self.offset)
 
     def __str__(self) -> str:
         return (

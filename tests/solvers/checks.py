@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from tausvm.solvers import SolverOptions, SolverResult, Status
+import numpy as np
+
+from tausvm.solvers import (
+    Certificate,
+    Point,
+    Problem,
+    SolverOptions,
+    SolverResult,
+    Status,
+    certificate,
+)
 
 from ..reference.qp import Optimum, natural_size
 from .cases import Case
@@ -40,3 +50,8 @@ def assert_feasible(case: Case, result: SolverResult) -> None:
         assert abs(result.beta.sum()) <= 1e-10 * abs(result.beta).sum(), case
     else:
         assert result.intercept == 0.0, case
+
+
+def certified(problem: Problem, beta: np.ndarray) -> Certificate:
+    """The certificate of the function of β."""
+    return certificate(problem, Point.of(beta))

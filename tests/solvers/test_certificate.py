@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from tausvm.losses import EpsilonInsensitive, Hinge, SquaredPinball
 from tausvm.operators import GivenKernel
-from tausvm.solvers import Problem, SolverOptions, Status, solve
+from tausvm.solvers import Point, Problem, SolverOptions, Status, solve
 from tausvm.solvers.result import Progress, relative_gap
+from tausvm.solvers.rules import ClippedGap
 
 from ..reference.objective import dual_objective, primal_objective
 from ..reference.qp import reference_optimum
 from .cases import KERNELS, LOSSES, Case, random_case
-from .checks import OPTIONS
+from .checks import OPTIONS, certified
 
 seeds = st.integers(0, 100_000)
 flags = st.booleans()
@@ -28,6 +29,11 @@ def feasible_point(case: Case, rng: np.random.Generator) -> np.ndarray:
     return problem.feasible(point)
 
 
+def violation(problem: Problem, beta: np.ndarray, fitted: np.ndarray) -> float:
+    b = float(problem.best_intercept(fitted))
+    return problem.terms.violation(beta, problem.y, fitted, b, problem.offset)
+
+
 @given(seeds, st.sampled_from(LOSSES), st.sampled_from(KERNELS), flags, flags)
 def test_objectives_are_the_stated_formulas(
     seed: int, loss: str, kernel: str, offset: bool, weighted: bool
@@ -36,27 +42,27 @@ def test_objectives_are_the_stated_formulas(
     case = random_case(seed, loss, kernel, offset, weighted, largest_n=20)
     rng = np.random.default_rng(seed)
     beta = feasible_point(case, rng)
-    certificate = case.problem().certificate(beta)
+    found = certified(case.problem(), beta)
     fitted = case.K @ beta
-    np.testing.assert_allclose(certificate.fitted, fitted, rtol=1e-9, atol=1e-9)
-    primal = primal_objective(case.K, case.y, case.costs, beta, certificate.intercept)
+    np.testing.assert_allclose(found.fitted, fitted, rtol=1e-9, atol=1e-9)
+    primal = primal_objective(case.K, case.y, case.costs, beta, found.intercept)
     dual = dual_objective(case.K, case.y, case.costs, beta)
     size = 1e-10 * (abs(primal) + abs(dual) + abs(beta @ fitted) + abs(beta @ case.y)) + 1e-300
-    assert certificate.primal == pytest.approx(primal, abs=size)
-    assert certificate.dual == pytest.approx(dual, abs=size)
+    assert found.primal == pytest.approx(primal, abs=size)
+    assert found.dual == pytest.approx(dual, abs=size)
     # gap   ½βᵀKβ + Σ cᵢ ℓ(yᵢ − f(xᵢ) − b) + ½βᵀKβ − yᵀβ + Σ gᵢ(βᵢ)
     terms = case.package_loss.dual_terms(case.y, case.cost)
-    losses = case.cost * case.package_loss.value(case.y - fitted - certificate.intercept, case.y)
+    losses = case.cost * case.package_loss.value(case.y - fitted - found.intercept, case.y)
     gap = beta @ fitted + losses.sum() - case.y @ beta + terms.value(beta).sum()
-    assert certificate.primal - certificate.dual == pytest.approx(gap, abs=size)
+    assert found.primal - found.dual == pytest.approx(gap, abs=size)
     assert gap >= -size
-    assert certificate.gap == relative_gap(certificate.primal, certificate.dual)
-    assert certificate.violation >= 0.0
+    assert found.gap == relative_gap(found.primal, found.dual)
+    assert found.violation >= 0.0
     if offset:  # no other offset is better
-        for b in certificate.intercept + np.array([-1.0, -1e-3, 1e-3, 1.0]):
+        for b in found.intercept + np.array([-1.0, -1e-3, 1e-3, 1.0]):
             assert primal <= primal_objective(case.K, case.y, case.costs, beta, b) + size
     else:
-        assert certificate.intercept == 0.0
+        assert found.intercept == 0.0
 
 
 @given(seeds, st.sampled_from(LOSSES), flags)
@@ -65,7 +71,7 @@ def test_weak_duality_between_any_two_points(seed: int, loss: str, offset: bool)
     case = random_case(seed, loss, "rbf", offset, False, largest_n=15)
     rng = np.random.default_rng(seed)
     problem = case.problem()
-    certificates = [problem.certificate(feasible_point(case, rng)) for _ in range(4)]
+    certificates = [certified(problem, feasible_point(case, rng)) for _ in range(4)]
     highest = max(c.dual for c in certificates)
     lowest = min(c.primal for c in certificates)
     assert highest <= lowest + 1e-9 * abs(lowest)
@@ -87,8 +93,8 @@ def test_violation_is_zero_at_the_optimum_only(loss: str, offset: bool) -> None:
     beta = np.where(np.abs(optimum.beta) < near, 0.0, optimum.beta)
     beta = np.where(terms.upper - beta < near, terms.upper, beta)
     beta = np.where(beta - terms.lower < near, terms.lower, beta)
-    assert problem.violation(beta, case.K @ beta) <= 1e-3 * size
-    assert problem.violation(np.zeros(len(case.y)), np.zeros(len(case.y))) > 1e-2 * size
+    assert violation(problem, beta, case.K @ beta) <= 1e-3 * size
+    assert violation(problem, np.zeros(len(case.y)), np.zeros(len(case.y))) > 1e-2 * size
 
 
 def test_violation_by_hand() -> None:
@@ -97,47 +103,45 @@ def test_violation_by_hand() -> None:
     terms = EpsilonInsensitive(0.5).dual_terms(y, np.ones(2))
     for offset, expected in ((False, 2.5), (True, 2.5 - -0.5)):
         problem = Problem(GivenKernel(np.eye(2)), y, terms, offset)
-        assert problem.violation(np.zeros(2), np.zeros(2)) == pytest.approx(expected)
+        assert violation(problem, np.zeros(2), np.zeros(2)) == pytest.approx(expected)
     # at β = (1, −0.5) without offset: the first is at its bound, the second at its optimum
     beta = np.array([1.0, -0.5])
     problem = Problem(GivenKernel(np.eye(2)), y, terms, False)
-    assert problem.violation(beta, beta) == 0.0
-    assert problem.certificate(beta).gap <= 1e-15
+    assert violation(problem, beta, beta) == 0.0
+    assert certified(problem, beta).gap <= 1e-15
 
 
-def test_clipped_primal() -> None:
-    """Predictions clipped at ±M have at most the loss of the others where |y| ≤ M.
-
-    The paper's clipped gap decides when to stop; the certificate is of what was not clipped.
-    """
+def test_clipped_gap() -> None:
+    """Predictions clipped at ±M have at most the loss of the others where |y| ≤ M."""
     case = random_case(3, "squared_pinball", "rbf", False, False, log_C=(1, 2))
     M = float(np.abs(case.y).max())
-    plain, clipped = case.problem(), case.problem(clip=M)
-    rng = np.random.default_rng(0)
+    problem, rng = case.problem(), np.random.default_rng(0)
     for _ in range(20):
         beta = feasible_point(case, rng)
         fitted = case.K @ beta
         inside = np.clip(fitted, -M, M)
-        expected = 0.5 * beta @ fitted + case.costs.value(case.y - inside).sum()
-        assert clipped.stopping_primal(beta, fitted, 0.0) == pytest.approx(expected, rel=1e-9)
-        assert expected <= plain.certificate(beta).primal * (1 + 1e-12)
-        assert clipped.certificate(beta).primal == plain.certificate(beta).primal
-        assert clipped.certificate(beta).dual == plain.certificate(beta).dual
+        primal = 0.5 * beta @ fitted + case.costs.value(case.y - inside).sum()
+        expected = relative_gap(primal, dual_objective(case.K, case.y, case.costs, beta))
+        rule = ClippedGap(M)(problem, Point.of(beta, 0.0, fitted))
+        assert rule == pytest.approx(expected, rel=1e-9)
+        assert primal <= certified(problem, beta).primal * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("solver", ["smo", "block", "interior_point", "newton"])
 def test_clipped_gap_stops_no_later(solver: str) -> None:
+    """The rule decides when to stop; the certificate is of what was not clipped."""
     case = random_case(4, "squared_pinball", "rbf", False, False, log_C=(2, 3))
     case.epsilon = 0.0
-    options = SolverOptions(tol=1e-3, time_limit=10)
-    plain = solve(case.problem(), solver, options)
-    problem = case.problem(clip=float(np.abs(case.y).max()))
-    clipped = solve(problem, solver, options)
-    assert plain.status is clipped.status is Status.SOLVED
+    problem, options = case.problem(), SolverOptions(tol=1e-3, time_limit=10)
+    rule = ClippedGap(float(np.abs(case.y).max()))
+    plain = solve(problem, solver, options)
+    clipped = solve(problem, solver, options.with_(rule=rule))
+    assert plain.status is Status.SOLVED
+    within = clipped.dual_gap <= 1e-3
+    assert clipped.status is (Status.SOLVED if within else Status.STOPPED_BY_RULE)
     assert clipped.n_iter <= plain.n_iter
-    last = clipped.trace[-1]
-    assert last.gap <= 1e-3
-    assert last.primal_objective <= clipped.primal_objective * (1 + 1e-12)
+    assert rule(problem, Point.of(clipped.beta, clipped.intercept, clipped.fitted)) <= 1e-3
+    assert clipped.dual_gap == certified(problem, clipped.beta).gap
 
 
 @pytest.mark.parametrize("solver", ["smo", "block", "interior_point", "newton", "auto"])
@@ -147,7 +151,7 @@ def test_result_is_recomputed_from_the_data(solver: str, offset: bool) -> None:
     case.weights[case.weights == 0] = 1.0
     problem = case.problem(dtype=np.float32)
     result = solve(problem, solver, SolverOptions(tol=1e-6, time_limit=10))
-    again = problem.certificate(result.beta)
+    again = certified(problem, result.beta)
     np.testing.assert_array_equal(result.fitted, again.fitted)
     assert result.primal_objective == again.primal
     assert result.dual_objective == again.dual

@@ -6,18 +6,31 @@ import signal
 import threading
 import time
 import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 
-from tausvm import solvers
 from tausvm.kernels import Points, make_kernel
 from tausvm.losses import EpsilonInsensitive, Pinball, SquaredPinball
 from tausvm.operators import CachedKernel, GivenKernel
-from tausvm.solvers import SOLVERS, Problem, Progress, SolverOptions, Status, solve
+from tausvm.solvers import (
+    SMO,
+    SOLVERS,
+    Auto,
+    Block,
+    Point,
+    Problem,
+    Progress,
+    SolverOptions,
+    SolverResult,
+    Status,
+    solve,
+)
 
 from .cases import LOSSES, random_case
-from .checks import OPTIONS, assert_feasible
+from .checks import OPTIONS, assert_feasible, certified
 
 ITERATIVE = ["smo", "block"]
 NAMED = [name for name in SOLVERS if name != "auto"]
@@ -42,8 +55,8 @@ def test_max_iter(solver: str, offset: bool) -> None:
         assert result.status is Status.MAX_ITER
         assert result.n_iter == limit
         assert result.dual_gap > 1e-10
-        certificate = problem.certificate(result.beta)
-        assert result.dual_gap == certificate.gap
+        found = certified(problem, result.beta)
+        assert result.dual_gap == found.gap
     assert solve(problem, solver, SolverOptions(tol=1e-10, max_iter=0)).beta.any() == 0
 
 
@@ -98,8 +111,8 @@ def test_same_bits_twice(solver: str, offset: bool, dtype: type) -> None:
 
 @pytest.mark.parametrize("offset", [False, True])
 def test_same_bits_twice_in_blocks(offset: bool) -> None:
-    options = SolverOptions(tol=1e-4, time_limit=30, block_size=64)
-    results = [solve(hard_problem(offset), "block", options) for _ in range(2)]
+    options = SolverOptions(tol=1e-4, time_limit=30)
+    results = [solve(hard_problem(offset), Block(block_size=64), options) for _ in range(2)]
     np.testing.assert_array_equal(results[0].beta, results[1].beta)
 
 
@@ -131,7 +144,7 @@ def test_options_copy() -> None:
 
 @pytest.mark.parametrize("solver", ["smo", "block", "interior_point", "auto"])
 def test_a_matrix_that_is_no_kernel_ends(solver: str) -> None:
-    """Bounded losses on an indefinite matrix: no hang, no false certificate."""
+    """Bounded losses on an indefinite matrix: no hang, no false found."""
     rng = np.random.default_rng(0)
     matrix = rng.normal(size=(30, 30))
     matrix = matrix + matrix.T
@@ -150,7 +163,7 @@ def test_a_matrix_that_is_no_kernel_ends(solver: str) -> None:
 def test_interrupt_within_a_second(solver: str) -> None:
     """Ctrl-C during a long solve is heard between batches."""
     problem = hard_problem(True, 1500, smooth=True)
-    problem.gram.require(np.arange(problem.n))
+    problem.operator.require(np.arange(problem.n))
     sent: list[float] = []
 
     def interrupt() -> None:
@@ -172,7 +185,7 @@ def test_interrupt_within_a_second(solver: str) -> None:
 def test_shrinking_leaves_no_variable_behind() -> None:
     problem = hard_problem(True, 150)
     plain, shrunk = (
-        solve(problem, "smo", SolverOptions(tol=1e-6, shrinking=flag, time_limit=30))
+        solve(problem, SMO(shrinking=flag), SolverOptions(tol=1e-6, time_limit=30))
         for flag in (False, True)
     )
     assert plain.status is shrunk.status is Status.SOLVED
@@ -213,33 +226,44 @@ def test_fifty_thousand_samples_within_the_cache(solver: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
+    ("settings", "option", "value"),
     [
-        ("neighbours", 0),
-        ("neighbours", 1.5),
-        ("working_set", "x"),
-        ("block_size", 1),
-        ("tol", -1.0),
+        (SMO, "neighbours", 0),
+        (SMO, "neighbours", 1.5),
+        (SMO, "working_set", "x"),
+        (Block, "block_size", 1),
+        (SolverOptions, "tol", -1.0),
     ],
 )
-def test_options_that_mean_nothing_are_refused_by_name(option: str, value: object) -> None:
+def test_options_that_mean_nothing_are_refused_by_name(
+    settings: Callable[..., object], option: str, value: object
+) -> None:
     with pytest.raises(ValueError, match=rf"^{option} must be .*, got {value!r}$"):
-        SolverOptions(**{option: value})  # type: ignore[arg-type]
+        settings(**{option: value})
 
 
-def test_the_rescue_has_what_is_left_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@dataclass(frozen=True)
+class Noting(Block):
+    """Notes the options it is given, and returns what it was told to."""
+
+    given: list[SolverOptions] = field(default_factory=list)
+    returned: list[SolverResult] = field(default_factory=list)
+
+    def solve(
+        self, problem: Problem, options: SolverOptions, start: Point | None = None
+    ) -> SolverResult:
+        self.given.append(options)
+        return self.returned[0]
+
+
+def test_the_rescue_has_what_is_left_of_the_time() -> None:
     """Where ``block`` takes over from another solver, the limit counts on."""
     problem = hard_problem(True, 60)
     failed = solve(problem, "interior_point", SolverOptions(tol=1e-300))
     assert failed.status is Status.NUMERICAL_ERROR
     failed.seconds = 7.0
-    given: list[SolverOptions] = []
-
-    def noted(problem: Problem, options: SolverOptions, start: object) -> object:
-        given.append(options)
-        return failed
-
-    monkeypatch.setattr(solvers, "solve_block", noted)
-    solvers._rescued(problem, SolverOptions(time_limit=10.0), failed)
-    solvers._rescued(problem, SolverOptions(time_limit=5.0), failed)
-    assert [options.time_limit for options in given] == [3.0, 0.0]
+    noting = Noting(returned=[failed])
+    auto = Auto(block=noting)
+    auto._rescued(problem, SolverOptions(time_limit=10.0), failed)
+    auto._rescued(problem, SolverOptions(time_limit=5.0), failed)
+    assert [options.time_limit for options in noting.given] == [3.0, 0.0]

@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tausvm.solvers import SolverOptions, solve
+from tausvm.solvers import Auto, Block, SolverOptions, solve
 
 from ..reference.qp import Optimum, reference_optimum
 from .cases import FLAWS, KERNELS, LOSSES, Case, random_case
@@ -59,8 +59,8 @@ def test_auto(number: int) -> None:
 def test_block(number: int) -> None:
     """Small blocks, so that decomposition takes place at all."""
     case = make(number)
-    options = OPTIONS.with_(block_size=16)
-    assert_optimal(case, solve(case.problem(), "block", options), optimum(number))
+    result = solve(case.problem(), Block(block_size=16), OPTIONS)
+    assert_optimal(case, result, optimum(number))
 
 
 @pytest.mark.parametrize("number", NUMBERS[::2], ids=title)
@@ -81,7 +81,7 @@ SOME_COMPUTED = [number for number in NUMBERS if stored_on_the_way(number)][::3]
 def test_rows_in_single_precision(number: int) -> None:
     """Rounded rows are a means; the certificate closes in double precision."""
     case = make(number)
-    result = solve(case.problem(dtype=np.float32), "block", OPTIONS.with_(block_size=16))
+    result = solve(case.problem(dtype=np.float32), Block(block_size=16), OPTIONS)
     assert_optimal(case, result, optimum(number))
 
 
@@ -91,7 +91,7 @@ def test_cache_of_a_few_rows(number: int, solver: str) -> None:
     case = make(number)
     rows = 3 + number % 5
     problem = case.problem(cache_size=rows * len(case.y) * 8 / 2**20)
-    assert problem.gram.capacity == min(rows, len(case.y))
+    assert problem.operator.capacity == min(rows, len(case.y))
     assert_optimal(case, solve(problem, solver, OPTIONS), optimum(number))
 
 
@@ -109,8 +109,8 @@ def test_many_more(seed: int) -> None:
             int(rng.integers(2**31)), loss, kernel, offset, weighted, str(rng.choice(FLAWS))
         )
         best = reference_optimum(case.K, case.y, case.costs, case.offset)
-        for solver in ("auto", "block"):
+        block = Block(block_size=int(rng.choice([8, 64, 512])))
+        options = SolverOptions(tol=1e-8, time_limit=10.0)
+        for solver in (Auto(block=block), block):
             dtype = np.float32 if rng.random() < 0.5 else np.float64
-            size = int(rng.choice([8, 64, 512]))
-            options = SolverOptions(tol=1e-8, time_limit=10.0, block_size=size)
             assert_near_optimal(case, solve(case.problem(dtype=dtype), solver, options), best)

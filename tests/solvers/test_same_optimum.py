@@ -7,7 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from tausvm.solvers import SolverResult, solve
+from tausvm.solvers import SMO, Block, InteriorPoint, Newton, Solver, SolverResult, solve
 
 from ..reference.qp import natural_size
 from .cases import FLAWS, KERNELS, LOSSES, Case, random_case
@@ -19,21 +19,21 @@ PROBLEMS = list(product(LOSSES, KERNELS, (False, True)))
 def every_way(case: Case) -> dict[str, SolverResult]:
     """The problem solved by every solver and working set that serves it."""
     problem = case.problem()
-    ways = {
-        "block": ("block", OPTIONS),
-        "block of 8": ("block", OPTIONS.with_(block_size=8)),
-        "interior_point": ("interior_point", OPTIONS),
+    ways: dict[str, Solver] = {
+        "block": Block(),
+        "block of 8": Block(block_size=8),
+        "interior_point": InteriorPoint(),
     }
     if case.offset:
-        ways["smo"] = ("smo", OPTIONS)
-        ways["smo without shrinking"] = ("smo", OPTIONS.with_(shrinking=False))
+        ways["smo"] = SMO()
+        ways["smo without shrinking"] = SMO(shrinking=False)
     else:
         for kind in ("single", "halves", "nearest"):
-            ways[f"smo {kind}"] = ("smo", OPTIONS.with_(working_set=kind))
-        ways["smo nearest 3"] = ("smo", OPTIONS.with_(neighbours=3))
+            ways[f"smo {kind}"] = SMO(working_set=kind)
+        ways["smo nearest 3"] = SMO(neighbours=3)
     if case.loss.startswith("squared"):
-        ways["newton"] = ("newton", OPTIONS)
-    return {name: solve(problem, solver, options) for name, (solver, options) in ways.items()}
+        ways["newton"] = Newton()
+    return {name: solve(problem, solver, OPTIONS) for name, solver in ways.items()}
 
 
 @pytest.mark.parametrize(
@@ -61,18 +61,14 @@ def test_same_optimum(number: int) -> None:
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
 @pytest.mark.parametrize("loss", ["squared_pinball", "squared_epsilon_insensitive"])
-def test_newton_by_conjugate_gradients(
-    monkeypatch: pytest.MonkeyPatch, loss: str, kernel: str, dtype: type
-) -> None:
+def test_newton_by_conjugate_gradients(loss: str, kernel: str, dtype: type) -> None:
     """Systems past the order that is factorised, here a small one, reach the same optimum."""
     for seed in range(6):
         case = random_case(
             800 + seed, loss, kernel, seed % 2 == 0, False, FLAWS[seed % 3], log_C=(-2, 3)
         )
         direct = solve(case.problem(dtype=dtype), "newton", OPTIONS)
-        with monkeypatch.context() as patch:
-            patch.setattr("tausvm.solvers.newton.DIRECT", 30)
-            iterated = solve(case.problem(dtype=dtype), "newton", OPTIONS)
+        iterated = solve(case.problem(dtype=dtype), Newton(direct=30, direct_rough=30), OPTIONS)
         for result in (direct, iterated):
             assert result.dual_gap <= OPTIONS.tol, str(case)
             assert_feasible(case, result)
@@ -91,9 +87,10 @@ def test_block_and_smo_on_more_samples(loss: str, offset: bool, cache_rows: int 
     y = np.sign(y) if loss == "hinge" else y
     case = Case(X, y, np.ones(n), loss, "rbf", offset, C=1.0, tau=0.7, epsilon=0.1, gamma=0.5)
     size = 100.0 if cache_rows is None else cache_rows * n * 4 / 2**20
-    options = OPTIONS.with_(tol=1e-5, block_size=64)
+    options = OPTIONS.with_(tol=1e-5)
     results = [
-        solve(case.problem(size, np.float32), solver, options) for solver in ("block", "smo")
+        solve(case.problem(size, np.float32), solver, options)
+        for solver in (Block(block_size=64), SMO())
     ]
     for result in results:
         assert result.dual_gap <= 1e-5

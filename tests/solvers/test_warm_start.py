@@ -40,7 +40,8 @@ def test_start_is_feasible_and_its_gradient_exact(offset: bool, loss: str, chang
         changed["C"] *= case.C
     new = replace(case, **changed)
     problem = new.problem()
-    beta, fitted = warm_start(problem, old)
+    start = warm_start(problem, old)
+    beta, fitted = start.beta, start.fitted
     terms = problem.terms
     assert (beta >= terms.lower).all() and (beta <= terms.upper).all()
     if offset:
@@ -53,10 +54,11 @@ def test_unchanged_bounds_recycle_the_gradient_without_a_kernel_value() -> None:
     case = expectile_case(False)
     old = solve(case.problem(), "smo", OPTIONS)
     problem = replace(case, C=2.0).problem()
-    beta, fitted = warm_start(problem, old)
+    start = warm_start(problem, old)
+    beta, fitted = start.beta, start.fitted
     np.testing.assert_array_equal(beta, old.beta)
     np.testing.assert_array_equal(fitted, old.fitted)
-    assert problem.gram.rows_computed == 0
+    assert problem.operator.rows_computed == 0
 
 
 @pytest.mark.parametrize("change", CHANGES)

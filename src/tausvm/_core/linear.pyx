@@ -4,7 +4,7 @@
 ``rows`` names the rows that take part, in order; empty, it names all. Every function works on a
 range of them, [begin, end), so that a caller can stop or share out the work between calls.
 """
-from libc.math cimport fabs, INFINITY, sqrt
+from libc.math cimport fabs, INFINITY, isfinite, sqrt
 
 include "linear_rows.pxi"
 
@@ -243,28 +243,36 @@ def conjugates(const double[:, :] terms, const double[::1] y, const double[::1] 
                double offset):
     """The sum of the primal losses at the residuals y − fitted − offset."""
     cdef int64_t i, n = y.shape[0]
-    cdef double total = 0
+    cdef double total = 0, lost = 0
     cdef Term t
     check_terms(terms, n)
     check(fitted.shape[0] == n, "fitted must have an entry for each y")
     with nogil:
         for i in range(n):
             t = smoothed(terms, i, 0)
-            total += term_conjugate(&t, y[i] - fitted[i] - offset)
-    return total
+            add_exactly(&total, &lost, term_conjugate(&t, y[i] - fitted[i] - offset))
+    return total + lost
 
 
 def values(const double[:, :] terms, const double[::1] beta):
     """Σ g(β)."""
     cdef int64_t i, n = beta.shape[0]
-    cdef double total = 0
+    cdef double total = 0, lost = 0
     cdef Term t
     check_terms(terms, n)
     with nogil:
         for i in range(n):
             t = smoothed(terms, i, 0)
-            total += term_value(&t, beta[i])
-    return total
+            add_exactly(&total, &lost, term_value(&t, beta[i]))
+    return total + lost
+
+
+cdef inline void add_exactly(double* total, double* lost, double value) noexcept nogil:
+    """total += value; what rounding takes from it is kept in ``lost`` (sums of no sign alike)."""
+    cdef double s = total[0] + value
+    if isfinite(s):  # an overflow stays one
+        lost[0] += (total[0] - s) + value if fabs(total[0]) >= fabs(value) else (value - s) + total[0]
+    total[0] = s
 
 
 def one_sided(const double[:, :] terms, const double[::1] beta, const double[::1] y,

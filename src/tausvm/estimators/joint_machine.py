@@ -119,7 +119,7 @@ class JointMachine(RegressorMixin, KernelMachine):
             if deadline is not None:
                 left = max(deadline - options.clock(), 0.0)
                 options = replace(options, time_limit=left)
-            return solve_joint(problem, self.solver, replace(options, callback=callback))
+            return solve_joint(problem, str(self.solver), replace(options, callback=callback))
 
     def _mixing(self, p: int) -> Array | TransformableKernel:
         """B, or the kernel that has none; a ValueError for an output kernel of no use."""

@@ -16,7 +16,7 @@ from ..kernels import KERNELS, Kernel, Points, make_kernel
 from ..losses import Loss
 from ..operators import CachedKernel, GivenKernel, KernelOperator
 from ..operators.base import CHUNK_BYTES
-from ..solvers import SOLVERS, Problem, SolverOptions, SolverResult, solve
+from ..solvers import SMO, SOLVERS, Problem, Solver, SolverOptions, SolverResult, solve
 from ..solvers.units import Units, spread
 from ..threads import one_blas_thread
 from .data import (
@@ -71,7 +71,7 @@ class KernelMachine(BaseEstimator):
     tol: float
     C: float
     fit_intercept: bool
-    solver: str
+    solver: str | Solver
     shrinking: bool
     cache_size: float
     time_limit: float | None
@@ -113,7 +113,8 @@ class KernelMachine(BaseEstimator):
         check_positive("C", self.C)
         check_flag("scale_C", self.scale_C)
         check_flag("fit_intercept", self.fit_intercept)
-        check_choice("solver", self.solver, self._solver_names)
+        if not isinstance(self.solver, Solver):
+            check_choice("solver", self.solver, self._solver_names)
         check_flag("shrinking", self.shrinking)
         check_positive("cache_size", self.cache_size)
         if self.time_limit is not None:
@@ -141,7 +142,7 @@ class KernelMachine(BaseEstimator):
             Solve in this order, each level from the solution of the one before; without it
             every level starts cold.
         """
-        options = SolverOptions(tol=self.tol, max_iter=self.max_iter, shrinking=self.shrinking)
+        options = SolverOptions(tol=self.tol, max_iter=self.max_iter)
         with one_blas_thread():
             results = self._solve_levels(data, levels, order, options)
         self._keep(data, results)
@@ -166,10 +167,15 @@ class KernelMachine(BaseEstimator):
                 if self.time_limit is not None:
                     left = self.time_limit - (time.perf_counter() - started)
                     options = options.with_(time_limit=max(left, 0.0))
-                results[k] = solve(problem, self.solver, options, last)
+                results[k] = solve(problem, self._solver, options, last)
                 last = None if order is None else results[k]
                 self._check_bounded(results[k].dual_gap)
         return [results[k] for k in range(len(levels))]
+
+    @property
+    def _solver(self) -> str | Solver:
+        """The solver by name, or with the settings that parameters ask for."""
+        return SMO(shrinking=self.shrinking) if self.solver == SMO.name else self.solver
 
     def _posed(self, gram: KernelOperator, level: Level, weight: Array) -> Problem:
         """The problem of a level, in units of its own."""

@@ -90,6 +90,7 @@ def warn_unless_solved(
         ),
         Status.STOPPED_BY_CALLBACK: ("its callback stopped it", "Let it go on"),
         Status.VIOLATION_TOL: ("violation_tol was reached first", "Lower violation_tol"),
+        Status.STOPPED_BY_RULE: ("another rule than the gap ended it", "Leave out the rule"),
     }[worst.status]
     among = f" for {len(unsolved)} of {len(results)} levels" if len(results) > 1 else ""
     warnings.warn(

@@ -95,7 +95,11 @@ class GroupTerms:
         """The terms of some samples."""
         return GroupTerms(self.outputs.take(index), self.epsilon)
 
-    def value(self, alpha: Array) -> float:
+    def wider(self, slack: float) -> GroupTerms:
+        """The terms of a loss that is insensitive to so much more."""
+        return GroupTerms(self.outputs, self.epsilon + slack)
+
+    def total_value(self, alpha: Array) -> float:
         """Σᵢ hᵢ(αᵢ) for α within its bounds."""
         lengths = np.sqrt(np.einsum("ij,ij->i", alpha, alpha))
         return float(self.epsilon * lengths.sum() + self.outputs.value(alpha).sum())
@@ -126,6 +130,10 @@ class GroupTerms:
         losses: Array = self.outputs.conjugate(residual - shift).sum(axis=1)
         return losses
 
+    def total_loss(self, y: Array, fitted: Array, intercept: Array) -> float:
+        """Σᵢ hᵢ*(yᵢ − fᵢ − b)."""
+        return float(self.conjugate(y - fitted - intercept).sum())
+
     def prox(self, z: Array, step: Array) -> Array:
         """argmin over a of hᵢ(a) + ‖a − zᵢ‖²/(2·stepᵢ), shape (n, p).
 
@@ -134,13 +142,15 @@ class GroupTerms:
         """
         return self._respond(z / step[:, None], 1.0 / step)[0]
 
-    def violation(self, alpha: Array, residual: Array) -> float:
-        """How far the residuals are from the subgradients of h at α, in the largest entry.
+    def violation(
+        self, alpha: Array, y: Array, fitted: Array, intercept: Array, offset: bool
+    ) -> float:
+        """How far the residuals y − f − b are from the subgradients of h at α, in any entry.
 
         A residual shorter than ε is right for αᵢ = 0; elsewhere the entry
         rⱼ − εαⱼ/‖α‖ − ridge·αⱼ must be 0 inside the bounds, and point outwards at them.
         """
-        terms = self.outputs
+        terms, residual = self.outputs, y - fitted - intercept
         lengths = np.sqrt(np.einsum("ij,ij->i", alpha, alpha))
         zero = lengths == 0
         unit = alpha / np.where(zero, 1.0, lengths)[:, None]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._core import linear as core
+
 Array = NDArray[np.float64]
 
 LOWER, UPPER, KINK, RIDGE_MINUS, RIDGE_PLUS = range(5)
@@ -158,3 +160,22 @@ class DualTerms:
         size = np.minimum(size, end)
         with np.errstate(over="ignore"):  # infinite where float64 ends, and never NaN
             return np.asarray(size * (excess - 0.5 * ridge * size))
+
+    def total_value(self, beta: Array) -> float:
+        """Σ gᵢ(βᵢ), without a vector in between."""
+        return float(core.values(self.numbers, np.ascontiguousarray(beta)))
+
+    def total_loss(self, y: Array, fitted: Array, intercept: float) -> float:
+        """Σ cᵢ ℓ(yᵢ − fᵢ − b), without a vector in between."""
+        return float(core.conjugates(self.numbers, y, fitted, intercept))
+
+    def violation(
+        self, beta: Array, y: Array, fitted: Array, intercept: float, offset: bool
+    ) -> float:
+        """The largest gain of the dual's one-sided derivatives, 0 at an optimum.
+
+        With up = y − f − b − g′₊(β) and down = y − f − b − g′₋(β): max up − min down where b is
+        free, so that β move in pairs, max(up, −down) where it is not.
+        """
+        up, down = core.one_sided(self.numbers, beta, y, fitted, intercept)
+        return max(float(up - down if offset else max(up, -down)), 0.0)

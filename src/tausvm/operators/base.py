@@ -31,6 +31,8 @@ class Operator(ABC):
 
     #: called between parts of long work; ends it by an exception
     watch: Callable[[], None] | None = None
+    #: whether solvers see rounded values, so that a β found with them solves a problem nearby
+    rounded: bool = False
 
     @property
     @abstractmethod

@@ -49,8 +49,7 @@ class KernelOperator(Operator):
         return SECONDS_AN_ENTRY * support * len(self)
 
     @property
-    def rounded(self) -> bool:
-        """Whether the rows held are rounded: β found with them solves a problem nearby."""
+    def rounded(self) -> bool:  # type: ignore[override]
         return bool(self.rows.dtype == np.float32)
 
     @property

@@ -320,8 +320,8 @@ def _best_start(
                 continue  # its fitted values would cost as much as some steps
             fitted = factor * result.fitted
             changed = np.flatnonzero(moved)
-            problem.gram.add_rows(changed, moved[changed], fitted)
-            value = problem.dual_value(beta, fitted)
+            problem.operator.add_rows(changed, moved[changed], fitted)
+            value = problem.dual_value(beta, beta, fitted)
             if value > most:
                 best, most = replace(result, beta=beta, fitted=fitted), value
     return best

@@ -20,7 +20,7 @@ from ..estimators.data import TrainingSet
 from ..estimators.machine import Level
 from ..estimators.regression import KernelRegressor
 from ..operators import KernelOperator
-from ..solvers import FEW_SAMPLES, Problem, SolverOptions, SolverResult, Status, solve
+from ..solvers import Auto, Point, Problem, SolverOptions, SolverResult, Status, solve
 from ..solvers.monitor import Monitor
 from ..threads import one_blas_thread
 from .task import Stop
@@ -173,11 +173,12 @@ def solved_from(member: Member, problem: Problem, options: SolverOptions) -> Sol
     """The solution of a member's problem to ``tol``, from its start; None without any."""
     started = options.clock()
     best: SolverResult | None = None
-    if member.start is not None and problem.n > FEW_SAMPLES:  # fewer are solved to rounding anyway
+    # few samples are solved to rounding anyway
+    if member.start is not None and problem.n > Auto().few_samples:
         beta = problem.feasible(problem.units.into(member.start))
-        best = Monitor(problem, options, "selection").result(beta, 0)
+        best = Monitor(problem, options, "selection").result(Point.of(beta), 0)
     names = [member.machine.solver]
-    if member.direct and names == ["auto"] and problem.gram.whole:
+    if member.direct and names == ["auto"] and problem.operator.whole:
         names.insert(0, "interior_point")
     for name in names:
         if best is not None and best.status is Status.SOLVED:

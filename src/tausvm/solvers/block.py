@@ -14,77 +14,106 @@ on a settled set, the interior-point method ends it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
-from .active_set import BYTES_A_PAIR, interior_step
 from .cores import Core, Rows, core_on
-from .interior_point import TYPICAL_STEPS
 from .monitor import Monitor
-from .problem import Problem
+from .polishing import BYTES_A_PAIR, Polishing, interior_step
+from .problem import Point, Problem
 from .result import SolverOptions, SolverResult, Status
-from .working import Derivatives
+from .solver import Solver
+from .working import Derivatives, starting_point
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-#: what a block's own violation is lowered to, against the violation before it
-INNER_TOLERANCE = 0.1
-#: steps a block may take per variable in it; fewer on all variables, where nothing has to be
-#: gathered and the gap can be looked at again
-INNER_STEPS = 40
-WHOLE_STEPS = 1
-#: from here on blocks are larger: they have to be gathered from longer rows
-MANY_SAMPLES = 4000
-#: nanoseconds of a block beside its steps
-BLOCK_OVERHEAD = 2e5
-#: blocks in a row without a single step after which a solve is given up
-MOST_IDLE = 5
 
+@dataclass(frozen=True)
+class Block(Solver):
+    """Decomposition: the unsettled variables on a small matrix of their own.
 
-def solve_block(
-    problem: Problem, options: SolverOptions, start: tuple[Array, Array] | None = None
-) -> SolverResult:
-    """Solve the dual by blocks of unsettled variables.
-
-    Parameters
-    ----------
-    problem : Problem
-    options : SolverOptions
-        ``block_size`` is the smallest block; blocks grow with the number of free variables.
-    start : (beta, fitted) or None
-        A feasible warm start with its Kβ; from zero otherwise.
+    Costs are in nanoseconds on a core of some 3 GHz; only their ratios matter.
     """
-    monitor = Monitor(problem, options, "block")
-    beta, gradient = problem.starting_point(start)
-    blocks = _Blocks(problem, options, monitor)
-    n_iter = 0
-    with monitor:
-        while True:
-            at = Derivatives.at(problem, beta, gradient)
-            if monitor.should_stop(beta, gradient, n_iter, at.offset):
-                break
-            if monitor.exact is not None:  # the gradient was replaced by the exact one
+
+    name: ClassVar[str] = "block"
+
+    #: the fewest variables of a block; None for ``small_block``, or ``large_block`` from
+    #: ``many_samples`` on, where blocks have to be gathered from longer rows
+    block_size: int | None = None
+    small_block: int = 512
+    large_block: int = 1024
+    many_samples: int = 4000
+    #: a block has this many times the variables inside a smooth piece, so that others can join
+    growth: float = 1.3
+    #: the share of all variables from which on a block is everybody, and nothing is gathered
+    everybody: float = 0.7
+    #: what a block's own violation is lowered to, as a share of the violation before it
+    inner_tolerance: float = 0.1
+    #: steps a block may take per variable in it; fewer on all variables, where nothing has to be
+    #: gathered and the gap can be looked at again
+    inner_steps: int = 40
+    whole_steps: int = 1
+    #: blocks in a row without a single step after which a solve is given up, and what the
+    #: tolerance of a block is multiplied with after each
+    most_idle: int = 5
+    idle_tightening: float = 0.01
+    #: nanoseconds of a step a variable of the block, of pairs and of single coordinates
+    pair_cost: float = 0.9
+    coordinate_cost: float = 2.0
+    #: nanoseconds an entry of rows that are added to the gradient, and of a block beside its steps
+    row_cost: float = 0.25
+    block_cost: float = 2e5
+    #: nanoseconds of a direct solve: of each n³/3 and n² of a factor, of each entry of exact rows
+    factor_cost: float = 0.04
+    square_cost: float = 5.0
+    exact_cost: float = 3.0
+    #: operations on the kernel matrix between two moments at which Ctrl-C is seen: some tens of ms
+    batch: float = 2e7
+    polishing: Polishing = field(default_factory=Polishing)
+
+    def __post_init__(self) -> None:
+        if self.block_size is not None and self.block_size < 2:
+            raise ValueError(f"block_size must be at least 2, got {self.block_size!r}")
+
+    def solve(
+        self, problem: Problem, options: SolverOptions, start: Point | None = None
+    ) -> SolverResult:
+        monitor = Monitor(problem, options, self.name)
+        beta, gradient = starting_point(problem, start)
+        blocks = _Blocks(problem, self, monitor)
+        n_iter = 0
+        with monitor:
+            while True:
                 at = Derivatives.at(problem, beta, gradient)
-            # the gap falls about as the violation does: no need to go far below what is asked
-            enough = min(0.5 * options.tol / monitor.gap, 0.5)
-            blocks.step(beta, gradient, at, enough)
-            n_iter += 1
-            if blocks.idle > MOST_IDLE or blocks.exhausted:
-                monitor.status = Status.NUMERICAL_ERROR
-                break
-    return monitor.result(beta, n_iter)
+                if monitor.check_gradient(beta, gradient, n_iter, at.offset):
+                    break
+                if monitor.exact is not None:  # the gradient was replaced by the exact one
+                    at = Derivatives.at(problem, beta, gradient)
+                # the gap falls about as the violation does: no need to go far below what is asked
+                enough = min(0.5 * options.tol / monitor.gap, 0.5)
+                blocks.step(beta, gradient, at, enough)
+                n_iter += 1
+                if blocks.idle > self.most_idle or blocks.exhausted:
+                    monitor.status = Status.NUMERICAL_ERROR
+                    break
+        return monitor.result(Point.of(beta), n_iter)
 
 
 class _Blocks:
     """Chooses blocks and solves them, by steps or directly."""
 
-    def __init__(self, problem: Problem, options: SolverOptions, monitor: Monitor) -> None:
+    def __init__(self, problem: Problem, settings: Block, monitor: Monitor) -> None:
         self.problem = problem
-        self.options = options
+        self.settings = settings
         self.monitor = monitor
-        wanted = options.block_size or (512 if problem.n < MANY_SAMPLES else 1024)
-        self.smallest = min(wanted, problem.n, problem.gram.capacity)
+        many = problem.n >= settings.many_samples
+        wanted = settings.block_size or (settings.large_block if many else settings.small_block)
+        self.smallest = min(wanted, problem.n, problem.operator.capacity)
+        #: nanoseconds of steps since the last direct solve
         self.work = 0.0
         self.whole_state: Core | None = None
         #: blocks in a row in which no step gained enough
@@ -97,37 +126,38 @@ class _Blocks:
 
     def step(self, beta: Array, gradient: Array, at: Derivatives, enough: float) -> None:
         """One block, which changes β and gradient."""
-        problem, gram = self.problem, self.problem.gram
-        size = max(self.smallest, int(1.3 * np.count_nonzero(at.inside)) + 64)
+        problem, gram, settings = self.problem, self.problem.operator, self.settings
+        free = np.count_nonzero(at.inside)
+        size = max(self.smallest, int(settings.growth * free) + 64)
         if self.work >= self.direct_cost(size) and self.direct(beta, gradient, at, size):
             self.work = 0.0
             self.whole_state = None  # it remembers where β was
             return
         size = min(size, gram.capacity, int((gram.spare_bytes / gram.rows.itemsize) ** 0.5))
-        share = max(INNER_TOLERANCE, enough) * 0.01**self.idle
-        if size >= 0.7 * problem.n and gram.whole:
+        share = max(settings.inner_tolerance, enough) * settings.idle_tightening**self.idle
+        if size >= settings.everybody * problem.n and gram.whole:
             everything = np.arange(problem.n)
             gram.require(everything)
             if self.whole_state is None:
                 self.whole_state = self.core(everything, beta, gradient)
-            self.run(
-                self.whole_state, gram.rows, gram.slots, share * at.violation, share, WHOLE_STEPS
-            )
+            steps = settings.whole_steps
+            self.run(self.whole_state, gram.rows, gram.slots, share * at.violation, share, steps)
             return
         self.whole_state = None
         block = at.unsettled(size)
         matrix = gram.held_block(block)
         local_beta, local_gradient = beta[block], gradient[block]
         state = self.core(block, local_beta, local_gradient)
-        self.run(state, matrix, np.arange(len(block)), share * at.violation, share, INNER_STEPS)
+        steps = settings.inner_steps
+        self.run(state, matrix, np.arange(len(block)), share * at.violation, share, steps)
         delta = local_beta - beta[block]
         moved = np.flatnonzero(delta)
         beta[block] = local_beta
         gram.add_rows(block[moved], delta[moved], gradient)
-        self.work += 0.25 * len(moved) * problem.n
+        self.work += settings.row_cost * len(moved) * problem.n
 
     def core(self, index: Index, beta: Array, gradient: Array) -> Core:
-        return core_on(self.problem, index, beta, gradient, neighbours=self.options.neighbours)
+        return core_on(self.problem, index, beta, gradient)
 
     def run(
         self,
@@ -142,17 +172,18 @@ class _Blocks:
 
         Counts their cost in nanoseconds, roughly.
         """
-        size = rows.shape[1]
+        size, settings = rows.shape[1], self.settings
         if not self.problem.offset:
             state.run(rows, slots, None, 0.0, 0)
             tol = state.best_gain * share**2  # a gain goes with the square of the violation
         before = state.steps
-        batch = max(500, int(2e7 / size))  # some tens of milliseconds
+        batch = max(500, int(settings.batch / size))
         left = steps_each * size
         while left > 0 and state.run(rows, slots, None, tol, min(batch, left)):
             left -= batch
         taken = state.steps - before
-        self.work += (0.9 if self.problem.offset else 2.0) * size * taken + BLOCK_OVERHEAD
+        cost = settings.pair_cost if self.problem.offset else settings.coordinate_cost
+        self.work += cost * size * taken + settings.block_cost
         if taken > 0:
             self.idle = 0
         else:  # much is violated but little to gain, as next to a bound: look closer, or solve
@@ -161,9 +192,10 @@ class _Blocks:
 
     def direct_cost(self, size: int) -> float:
         """Nanoseconds, roughly, of a direct solve on ``size`` variables."""
-        size = min(size, self.problem.n)
-        factors = TYPICAL_STEPS * (0.04 * size**3 / 3 + 5.0 * size**2)
-        return factors + 3.0 * size * self.problem.n
+        settings, size = self.settings, min(size, self.problem.n)
+        a_factor = settings.factor_cost * size**3 / 3 + settings.square_cost * size**2
+        steps = settings.polishing.barrier.typical_steps
+        return steps * a_factor + settings.exact_cost * size * self.problem.n
 
     def direct(self, beta: Array, gradient: Array, at: Derivatives, size: int) -> bool:
         """A direct solve on the unsettled variables, if memory allows; whether it helped.
@@ -172,17 +204,16 @@ class _Blocks:
         start from the exact gradient, and go to all variables where fewer brought nothing.
         """
         block = np.arange(self.problem.n) if self.hopeless else at.unsettled(size)
-        if BYTES_A_PAIR * len(block) ** 2 > self.problem.gram.spare_bytes:
+        if BYTES_A_PAIR * len(block) ** 2 > self.problem.operator.spare_bytes:
             self.work = -np.inf
             return False
         if self.directs > 0 or len(block) == self.problem.n:
-            np.subtract(self.problem.gram.product(beta), self.problem.y, out=gradient)
+            np.subtract(self.problem.operator.product(beta), self.problem.y, out=gradient)
         self.directs += 1
-        gain = interior_step(
-            self.problem, beta, gradient, block, self.options.tol, self.monitor.out_of_time
-        )
+        polishing = self.settings.polishing
+        gain = interior_step(self.problem, beta, gradient, block, self.monitor, polishing)
         if len(block) == self.problem.n:
-            self.monitor.certify(beta, gradient)
+            self.monitor.certify_gradient(beta, gradient)
             self.exhausted = not gain.worthwhile
         self.hopeless = not gain.some and self.directs > 1
         return gain.some

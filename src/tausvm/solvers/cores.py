@@ -38,7 +38,7 @@ def core_on(
 ) -> Core:
     """A core on the variables ``index``, whose ``beta`` and ``gradient`` it changes in place."""
     terms = np.ascontiguousarray(problem.terms.numbers[:, index])
-    diagonal = np.ascontiguousarray(problem.gram.diagonal[index])
+    diagonal = np.ascontiguousarray(problem.operator.diagonal[index])
     if problem.offset:
         return PairState(beta, gradient, terms, diagonal)
     return CoordinateState(beta, gradient, terms, diagonal, working_set, neighbours)

@@ -1,289 +1,64 @@
-"""A primal-dual interior-point method for the dual on a dense matrix.
-
-With β = p − m, 0 ≤ p ≤ upper, 0 ≤ m ≤ −lower, the dual is a quadratic program,
-
-    min ½(p−m)ᵀK(p−m) − linearᵀ(p−m) + kinkᵀ(p+m) + ½ p·ridge₊·p + ½ m·ridge₋·m
-    [Σ(p−m) = total]
-
-Mehrotra's predictor-corrector steps need one Cholesky factor of K + diagonal each, and
-some twenty steps end at a relative gap of 1e-10 whatever the conditioning: the way out
-where coordinate steps crawl.
-"""
+"""The interior-point method on all variables of a kernel problem at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..losses.terms import DualTerms
-from .linalg import LinAlgError, cholesky, cholesky_solve, copy_symmetric
-
-Array = NDArray[np.float64]
-
-STEPS = 60
-#: from this error on, steps that may pass without halving it
-CLOSE = 1e-5
-PATIENCE = 3
-#: what a solve usually takes, for the cost estimate
-TYPICAL_STEPS = 18
-#: how much of the way to the boundary a step may go
-BOUNDARY = 0.995
+from .monitor import Monitor
+from .polishing import BYTES_A_PAIR, Polishing, interior_step
+from .problem import Point, Problem
+from .result import SolverOptions, SolverResult, Status
+from .solver import Solver
+from .working import Derivatives, starting_point
 
 
 @dataclass(frozen=True)
-class Interior:
-    """Where the method ended.
+class InteriorPoint(Solver):
+    """Some twenty factorisations of the whole kernel matrix, then Newton steps to rounding.
 
-    Attributes
-    ----------
-    snapped : array (n,)
-        β at the end, with variables within rounding of zero or a bound put there.
-    central : array (n,)
-        β with the least duality gap on the way, strictly inside its bounds. Where K is nearly
-        singular and costs are large, its residuals keep a smoothness that snapping destroys.
+    ::
+
+        repeat
+            the barrier method on all variables, polished
+        until the duality gap, recomputed from the data, is small enough or no longer halves
+
+    It needs the matrix, a copy and a factor in memory. A start is kept where the method does not
+    find better; it begins from its own centre.
     """
 
-    snapped: Array
-    central: Array
+    name: ClassVar[str] = "interior_point"
 
+    polishing: Polishing = field(default_factory=Polishing)
 
-def interior_point(
-    K: Array,
-    linear: Array,
-    terms: DualTerms,
-    total: float | None,
-    tol: float = 1e-10,
-    interrupted: Callable[[], bool] = lambda: False,
-) -> Interior:
-    """The minimiser β of the dual with matrix K, to a relative complementarity of ``tol``.
-
-    ``total`` is the value that Σβ must keep, None without an offset. When ``interrupted`` says
-    so, the best point so far is returned.
-    """
-    n = len(linear)
-    movable = np.flatnonzero(terms.upper > terms.lower)
-    if len(movable) < n:  # samples of cost 0 stay at 0
-        snapped, central = np.zeros(n), np.zeros(n)
-        if len(movable) > 0:
-            inner = interior_point(
-                K[np.ix_(movable, movable)],
-                linear[movable],
-                terms.take(movable),
-                total,
-                tol,
-                interrupted,
+    def solve(
+        self, problem: Problem, options: SolverOptions, start: Point | None = None
+    ) -> SolverResult:
+        if not fits(problem):
+            raise ValueError(
+                "solver='interior_point' needs the whole kernel matrix, a copy of it and a factor, "
+                f"got {problem.n} samples, for which these do not fit cache_size; raise cache_size "
+                "or use solver='block'"
             )
-            snapped[movable], central[movable] = inner.snapped, inner.central
-        return Interior(snapped, central)
-    program = _Program(K, linear, terms, total)
-    point = program.start()
-    best, best_error, stalled = point, np.inf, 0
-    most_central, least_gap = point, np.inf
-    for _ in range(STEPS):
-        state = program.evaluate(point)
-        if state.gap < least_gap:
-            most_central, least_gap = point, state.gap
-        stalled = stalled + 1 if 0.5 * best_error <= state.error and best_error < CLOSE else 0
-        if state.error < best_error:
-            best, best_error = point, state.error
-        solved = state.complementarity <= tol and state.infeasibility <= 1e-9
-        # past a stall rounding rules: what follows only gets worse
-        if solved or stalled > PATIENCE or interrupted():
-            break
-        try:
-            point = program.step(point, state)
-        except LinAlgError:
-            break
-    return Interior(program.snapped(best), program.beta(most_central.z))
+        monitor = Monitor(problem, options, self.name)
+        beta, gradient = starting_point(problem, start)
+        everything = np.arange(problem.n)
+        n_iter, gain = 0, None
+        with monitor:
+            while not monitor.check_gradient(
+                beta, gradient, n_iter, Derivatives.at(problem, beta, gradient).offset
+            ):
+                if gain is not None and not gain.worthwhile:  # rounding rules
+                    monitor.status = Status.NUMERICAL_ERROR
+                    break
+                gain = interior_step(problem, beta, gradient, everything, monitor, self.polishing)
+                n_iter += 1
+        return monitor.result(Point.of(beta), n_iter)
 
 
-@dataclass
-class _Point:
-    """z = (p, m) of the sides that have room, room = bound − z, and the multipliers.
-
-    ``room`` is kept beside z: bound − z would round to 0 where z comes close.
-    """
-
-    z: Array
-    room: Array
-    low: Array  # of z ≥ 0
-    high: Array  # of room ≥ 0; 0 where there is no bound
-    b: float
-
-
-@dataclass
-class _State:
-    """Residuals and size of the complementarity at a point."""
-
-    dual_residual: Array
-    sum_residual: float
-    mu: float
-    complementarity: float
-    infeasibility: float
-    gap: float
-
-    @property
-    def error(self) -> float:
-        return max(self.complementarity, self.infeasibility)
-
-
-class _Program:
-    """The quadratic program, with one index per side that has room."""
-
-    def __init__(self, K: Array, linear: Array, terms: DualTerms, total: float | None) -> None:
-        self.K = K
-        self.linear = linear
-        self.terms = terms
-        self.total = total
-        plus = np.flatnonzero(terms.upper > 0)
-        minus = np.flatnonzero(terms.lower < 0)
-        self.index = np.concatenate([plus, minus])
-        self.sign = np.concatenate([np.ones(len(plus)), -np.ones(len(minus))])
-        self.bound = np.concatenate([terms.upper[plus], -terms.lower[minus]])
-        self.finite = np.isfinite(self.bound)
-        self.kink = terms.kink[self.index]
-        self.ridge = np.concatenate([terms.ridge_plus[plus], terms.ridge_minus[minus]])
-        self.scale = max(float(np.abs(linear).max()), float(terms.kink.max()), 1e-300)
-        self.pairs = len(self.index) + int(self.finite.sum())
-
-    def start(self) -> _Point:
-        """The middle of each box, and a plausible size where there is no bound."""
-        largest = float(np.abs(self.linear).max()) or 1.0
-        reach = largest / (float(np.diagonal(self.K).mean() + self.ridge.mean()) or 1.0)
-        z = np.where(self.finite, 0.5 * np.where(self.finite, self.bound, 1.0), reach)
-        room = np.where(self.finite, self.bound - z, 1.0)
-        low = np.full(len(z), self.scale)
-        return _Point(z, room, low, np.where(self.finite, self.scale, 0.0), 0.0)
-
-    def combine(self, values: Array) -> Array:
-        """Sums over the sides of each variable."""
-        sums = np.bincount(self.index, weights=values, minlength=len(self.linear))
-        return sums.astype(np.float64, copy=False)
-
-    def beta(self, z: Array) -> Array:
-        return self.combine(self.sign * z)
-
-    def evaluate(self, at: _Point) -> _State:
-        beta = self.beta(at.z)
-        fitted = self.K @ beta
-        dual_residual = (
-            self.sign * (fitted - self.linear + at.b)[self.index]
-            + self.kink
-            + self.ridge * at.z
-            - at.low
-            + at.high
-        )
-        sum_residual = 0.0 if self.total is None else float(beta.sum()) - self.total
-        products = float(at.z @ at.low + at.room @ at.high)
-        size = abs(float(beta @ self.linear)) + float(beta @ fitted) + 1e-300
-        infeasibility = max(
-            float(np.abs(dual_residual).max()) / self.scale, abs(sum_residual) / float(at.z.sum())
-        )
-        return _State(
-            dual_residual,
-            sum_residual,
-            products / self.pairs,
-            products / size,
-            infeasibility,
-            self.duality_gap(beta, fitted, at.b),
-        )
-
-    def duality_gap(self, beta: Array, fitted: Array, b: float) -> float:
-        """Σ g(β) + g*(r) − rβ with r = linear − Kβ − b: what the primal is above the dual."""
-        residual = self.linear - fitted - b
-        gaps = self.terms.value(beta) + self.terms.conjugate(residual) - residual * beta
-        return float(gaps.sum())
-
-    def step(self, at: _Point, state: _State) -> _Point:
-        """One predictor-corrector step."""
-        system = _System(self, at, state)
-        zero = np.zeros(len(at.z))
-        guess = system.direction(zero, zero)
-        length = self.longest(at, guess)
-        after = float(
-            (at.z + length * guess.z) @ (at.low + length * guess.low)
-            + (at.room + length * guess.room) @ (at.high + length * guess.high)
-        )
-        centre = state.mu * min((after / self.pairs / state.mu) ** 3, 1.0)
-        move = system.direction(
-            centre - guess.z * guess.low,
-            np.where(self.finite, centre - guess.room * guess.high, 0.0),
-        )
-        # the Hessian couples both sides: one common length keeps the residual shrinking
-        length = min(1.0, BOUNDARY * self.longest(at, move))
-        return _Point(
-            at.z + length * move.z,
-            at.room + length * move.room,
-            at.low + length * move.low,
-            at.high + length * move.high,
-            at.b + length * move.b,
-        )
-
-    def longest(self, at: _Point, move: _Point) -> float:
-        """How far along ``move`` everything stays positive, at most to the full step."""
-        return min(
-            _longest(at.z, move.z),
-            _longest(at.low, move.low),
-            _longest(at.room[self.finite], move.room[self.finite]),
-            _longest(at.high[self.finite], move.high[self.finite]),
-        )
-
-    def snapped(self, at: _Point) -> Array:
-        """β with the variables put to 0 or a bound whose multiplier says so."""
-        z = at.z
-        at_zero = z < at.low * float(z.mean() / at.low.mean()) * 1e-3
-        at_bound = at.room < 1e-3 * at.high * z.mean() / max(float(at.high.mean()), 1e-300)
-        z = np.where(at_zero & (z < 1e-5 * z.max()), 0.0, z)
-        near = self.finite & at_bound & (at.room < 1e-5 * self.bound)
-        return self.beta(np.where(near, self.bound, z))
-
-
-class _System:
-    """Newton's equations at a point, reduced to K + diagonal and factorised once."""
-
-    def __init__(self, program: _Program, at: _Point, state: _State) -> None:
-        self.program, self.at, self.state = program, at, state
-        self.diagonal = program.ridge + at.low / at.z + at.high / at.room
-        self.elastic = program.combine(1.0 / self.diagonal)
-        if not np.isfinite(self.elastic).all() or not np.isfinite(self.diagonal).all():
-            raise LinAlgError("the barrier has overflowed")
-        matrix = copy_symmetric(program.K)
-        np.einsum("ii->i", matrix)[:] += 1.0 / np.maximum(self.elastic, 1e-300)
-        self.factor = cholesky(matrix)
-        self.ones = None
-        if program.total is not None:
-            self.ones = cholesky_solve(self.factor, np.ones(len(program.linear)))
-
-    def direction(self, target_low: Array, target_high: Array) -> _Point:
-        """The step towards z·low = target_low, room·high = target_high."""
-        program, at = self.program, self.at
-        pull_low = target_low / at.z - at.low
-        pull_high = target_high / at.room - at.high
-        right = -self.state.dual_residual + pull_low - pull_high
-        pushed = program.combine(program.sign * right / self.diagonal)
-        dbeta = cholesky_solve(self.factor, pushed / self.elastic)
-        db = 0.0
-        if self.ones is not None:
-            db = float((dbeta.sum() + self.state.sum_residual) / self.ones.sum())
-            dbeta -= db * self.ones
-        dfitted = (pushed - dbeta) / self.elastic  # = K dbeta + db
-        dz = (right - program.sign * dfitted[program.index]) / self.diagonal
-        droom = np.where(program.finite, -dz, 0.0)
-        return _Point(
-            dz,
-            droom,
-            pull_low - at.low * dz / at.z,
-            np.where(program.finite, pull_high - at.high * droom / at.room, 0.0),
-            db,
-        )
-
-
-def _longest(value: Array, step: Array) -> float:
-    """How far value + t·step stays positive, at most 1/BOUNDARY."""
-    falling = step < 0
-    if not falling.any():
-        return 1.0 / BOUNDARY
-    return min(float((-value[falling] / step[falling]).min()), 1.0 / BOUNDARY)
+def fits(problem: Problem) -> bool:
+    """Whether the matrices of a direct solve fit in memory."""
+    operator = problem.operator
+    return operator.whole and BYTES_A_PAIR * problem.n**2 <= operator.spare_bytes

@@ -1,41 +1,58 @@
-"""Gap checks, limits and the trace: what every driver's loop asks between batches."""
+"""Gap checks, limits and the trace: what every driver's loop asks between batches of work."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .problem import Certificate, Problem
+from .problem import Certificate, Point, Problem, certificate
 from .result import Progress, SolverOptions, SolverResult, Status, relative_gap
 
 Array = NDArray[np.float64]
-
-#: checks in a row without progress, and exact checks in a row that fail to lower the gap,
-#: before a solve is given up
-PATIENCE = 30
-#: a gap has fallen where it is below this share of the lowest before
-FALL = 0.7
-#: checks in a row without progress after which rows in float32 are suspected: soon where the
-#: gap is small enough for their rounding, late where only a large C could make it matter
-STALE = 10
-STALE_ABOVE = 40
-ROUNDED_GAP = 1e-4
-#: how far a certificate may outrun the time limit: this share of it, or so many seconds
-OVERRUN_SHARE, OVERRUN_SECONDS = 0.05, 0.5
 
 
 class OutOfTime(Exception):
     """Raised inside long work on the kernel matrix when the time limit is reached."""
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """Objectives by values that a solver carries along: good enough to go on, never to end.
+
+    Attributes
+    ----------
+    primal, dual : float
+    rounding : float
+        How much of a rise of the dual may be rounding.
+    intercept, fitted : float and array
+        The offset and the values f(xᵢ) that they were computed with, for rules that look at them.
+    """
+
+    primal: float
+    dual: float
+    rounding: float = 0.0
+    intercept: Any = None
+    fitted: Array | None = None
+
+
 class Monitor:
     """Watches one solve; its context ends quietly where time ran out inside it.
 
-    The solver keeps ``gradient`` = Kβ − y by updates. A check evaluates the gap from it;
-    when that is small enough, Kβ is computed afresh in float64 from the data, the gradient
-    is replaced by the exact one, and only the exact gap ends the solve. With rows kept in
-    float32 this is iterative refinement: what was rounded is corrected, not accepted. There
-    it also happens when the gap has stopped falling.
+    A check with an estimate looks closer where that is small enough, where nothing has been gained
+    for long, or where rounded rows may be what keeps the gap from falling: then the point is
+    certified from the data, and only that ends the solve. With rows kept in float32 and their
+    sums replaced by the exact ones this is iterative refinement: what was rounded is corrected, not
+    accepted. A check without an estimate is exact.
+
+    Parameters
+    ----------
+    problem : Problem
+    options : SolverOptions
+    solver : str
+        Its name, for the result.
     """
 
     def __init__(self, problem: Problem, options: SolverOptions, solver: str) -> None:
@@ -45,33 +62,37 @@ class Monitor:
         self.started = options.clock()
         self.trace: list[Progress] = []
         self.status = Status.MAX_ITER
+        #: the certificate of the last check, where that was exact
         self.exact: Certificate | None = None
-        #: the relative gap at the last check
+        #: what was compared with tol at the last check: the relative gap, but for another rule
         self.gap = np.inf
-        #: the point that was looked at exactly last, and the one with the least gap among such
-        self._certified: Array | None = None
-        self._best_exact: tuple[Array, Certificate] | None = None
-        self._failed = 0
-        self._highest_dual = -np.inf
-        self._lowest_gap = np.inf
-        #: checks since the gap fell, and since anything was gained
-        self._stale = 0
-        self._idle = 0
-        self._rounded = problem.gram.rows.dtype == np.float32
+        self.n_iter = 0
+        #: the certified point with the smallest rank, and the last one
+        self._best: tuple[Point, Certificate] | None = None
+        self._last: tuple[Point, Certificate] | None = None
+        self._progress = _Progress(problem, options)
         #: how many rows a product with β may take: all, until β has been seen
         self._support = problem.n
 
+    # ---- the clock ----
+
     def __enter__(self) -> Monitor:
+        self._watch_before = self.problem.operator.watch
         if self.options.time_limit is not None:
-            self.problem.gram.watch = self._watch
+            self.problem.operator.watch = self._watch
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
-        self.problem.gram.watch = None
+        self.problem.operator.watch = self._watch_before
         if kind is not OutOfTime:
             return False
         self.status, self.exact = Status.TIME_LIMIT, None
         return True
+
+    def _watch(self) -> None:
+        """Ends long work on the kernel matrix when time is up."""
+        if self.out_of_time():
+            raise OutOfTime
 
     @property
     def seconds(self) -> float:
@@ -82,127 +103,235 @@ class Monitor:
         limit = self.options.time_limit
         if limit is None:
             return False
-        return self.seconds + self.problem.gram.certificate_seconds(self._support) >= limit
+        return self.seconds + self.problem.operator.certificate_seconds(self._support) >= limit
 
-    def _watch(self) -> None:
-        """Ends long work on the kernel matrix when time is up."""
-        if self.out_of_time():
-            raise OutOfTime
+    def certifiable(self, support: int | None = None) -> bool:
+        """Whether a certificate of a point with so many β ≠ 0 outruns the time limit by little."""
+        limit, patience = self.options.time_limit, self.options.patience
+        if limit is None:
+            return True
+        overrun = max(patience.overrun_share * limit, patience.overrun_seconds)
+        count = self._support if support is None else support
+        return self.seconds + self.problem.operator.certificate_seconds(count) <= limit + overrun
 
-    def _note_progress(self, beta: Array, fitted: Array, dual: float, gap: float) -> None:
-        """Count the checks without progress: a lower gap, or a dual higher than it rounds."""
-        fell = gap < FALL * self._lowest_gap
-        rose = dual - self._highest_dual > self.problem.dual_rounding(beta, fitted)
-        self._stale = 0 if fell else self._stale + 1
-        self._idle = 0 if fell or rose else self._idle + 1
-        self._lowest_gap = min(self._lowest_gap, gap)
-        self._highest_dual = max(self._highest_dual, dual)
+    def left(self, **changes: object) -> SolverOptions:
+        """The options for a solve within what is left of the time and the iterations."""
+        options = self.options
+        if options.time_limit is not None:
+            changes["time_limit"] = max(options.time_limit - self.seconds, 0.0)
+        if options.max_iter >= 0:
+            changes["max_iter"] = max(options.max_iter - self.n_iter, 0)
+        return options.with_(**changes)
 
-    def _suspicious(self, gap: float) -> bool:
-        """Whether rounded rows may be what keeps the gap from falling."""
-        if not self._rounded or self._stale < (STALE if gap <= ROUNDED_GAP else STALE_ABOVE):
-            return False
-        self._stale = 0
+    # ---- looking at points ----
+
+    def certify(self, point: Point) -> Certificate:
+        """The certificate of a point, which is kept if none is better."""
+        operator = self.problem.operator
+        watch, operator.watch = operator.watch, None  # the time for a certificate was kept
+        try:
+            found = certificate(self.problem, point)
+        finally:
+            operator.watch = watch
+        self.exact, self._last = found, (_copied(point), found)
+        if self._best is None or found.rank < self._best[1].rank:
+            self._best = self._last
+        return found
+
+    def check(self, point: Point, n_iter: int, estimate: Estimate | None = None) -> bool:
+        """Look at a point, by an estimate or exactly; whether to stop there.
+
+        ``exact`` is its certificate afterwards, or None where the estimate was enough to go on.
+        """
+        self._seen(point, n_iter)
+        if estimate is None:
+            found = self.certify(point)
+            return self._stops(point, found)
+        close = self._judged(point, estimate) <= self.options.tol
+        given_up, suspicious = self._progress.note(estimate)
+        if not (close or given_up or suspicious):
+            return self._stops(point, estimate)
+        lowest = np.inf if self._best is None else self._best[1].gap
+        found = self.certify(point)
+        if close:
+            given_up = given_up or self._progress.in_vain(found.gap, lowest)
+        if self._stops(point, found):
+            return True
+        if given_up:
+            self.status = Status.NUMERICAL_ERROR
+        return given_up
+
+    def _seen(self, point: Point, n_iter: int) -> None:
+        self.exact, self.n_iter = None, n_iter
+        if point.function is point.beta and point.beta.ndim == 1:
+            some = 2 * int(np.count_nonzero(point.beta)) + 1024
+            self._support = min(self.problem.n, some)
+
+    def _judged(self, point: Point, look: Estimate | Certificate) -> float:
+        """What is compared with ``tol``."""
+        rule = self.options.rule
+        if rule is None:
+            return relative_gap(look.primal, look.dual)
+        return rule(self.problem, Point(point.beta, point.function, look.intercept, look.fitted))
+
+    def _stops(self, point: Point, look: Estimate | Certificate) -> bool:
+        """Into the trace with it; whether the objectives, the callback or a limit end the solve."""
+        options, objective = self.options, self.problem.units.objective
+        self.gap = self._judged(point, look)
+        progress = Progress(self.n_iter, self.seconds, objective(look.primal), objective(look.dual))
+        self.trace.append(progress)
+        if not np.isfinite(look.primal + look.dual):  # an unbounded dual: the kernel is not one
+            self.status = Status.NUMERICAL_ERROR
+        elif self.exact is not None and self.gap <= options.tol:
+            self.status = Status.SOLVED if options.rule is None else Status.STOPPED_BY_RULE
+        elif options.callback is not None and options.callback(progress):
+            self.status = Status.STOPPED_BY_CALLBACK
+        else:
+            return self.limited()
         return True
 
-    def certify(self, beta: Array, gradient: Array) -> Certificate:
-        """The certificate at β, which is kept if none is better; the gradient becomes exact."""
-        certificate = self.problem.certificate(beta)
-        np.subtract(certificate.fitted, self.problem.y, out=gradient)
-        self.exact = certificate
-        self._certified = beta.copy()
-        if self._best_exact is None or certificate.excess < self._best_exact[1].excess:
-            self._best_exact = self._certified, certificate
-        return certificate
-
-    def should_stop(self, beta: Array, gradient: Array, n_iter: int, offset: float) -> bool:
-        """Check the gap at β with this offset; ``gradient`` may be replaced by the exact one."""
-        problem, options = self.problem, self.options
-        self._support = min(problem.n, 2 * int(np.count_nonzero(beta)) + 1024)
-        self.exact = None
-        fitted = gradient + problem.y
-        primal = problem.stopping_primal(beta, fitted, offset)
-        dual = problem.dual_value(beta, fitted)
-        gap = relative_gap(primal, dual)
-        close = gap <= options.tol
-        self._note_progress(beta, fitted, dual, gap)
-        given_up = self._idle > PATIENCE
-        if close or given_up or self._suspicious(gap):
-            lowest = np.inf if self._best_exact is None else self._best_exact[1].excess
-            certificate = self.certify(beta, gradient)
-            primal, dual = certificate.primal, certificate.dual
-            if problem.clip is not None:
-                primal = problem.stopping_primal(beta, certificate.fitted, certificate.intercept)
-        self.gap = relative_gap(primal, dual)
-        objective = problem.units.objective
-        progress = Progress(n_iter, self.seconds, objective(primal), objective(dual))
-        self.trace.append(progress)
-        if not np.isfinite(primal + dual):  # an unbounded dual: the kernel is not one
-            self.status = Status.NUMERICAL_ERROR
-            return True
-        if self.exact is not None:
-            if self.gap <= options.tol:
-                self.status = Status.SOLVED
-                return True
-            if close:
-                self._failed = self._failed + 1 if self.exact.excess > FALL * lowest else 0
-            if given_up or self._failed > PATIENCE:
-                self.status = Status.NUMERICAL_ERROR
-                return True
-        if options.callback is not None and options.callback(progress):
-            self.status = Status.STOPPED_BY_CALLBACK
-            return True
+    def limited(self) -> bool:
+        """Whether time or iterations are used up."""
         if self.out_of_time():
             self.status = Status.TIME_LIMIT
-            return True
-        if 0 <= options.max_iter <= n_iter:
+        elif 0 <= self.options.max_iter <= self.n_iter:
             self.status = Status.MAX_ITER
-            return True
-        return False
+        else:
+            return False
+        return True
 
-    def result(self, beta: Array, n_iter: int) -> SolverResult:
-        """The result with its certificate, recomputed unless this very β was looked at exactly.
+    # ---- solvers that carry the gradient of a kernel problem along ----
 
-        Where a time limit leaves no time for that, it is the best constant with its gap.
+    def check_gradient(self, beta: Array, gradient: Array, n_iter: int, offset: float) -> bool:
+        """Check the gap at β by the gradient Kβ − y, which becomes exact where it was certified."""
+        problem = self.problem
+        fitted = gradient + problem.y
+        estimate = Estimate(
+            problem.primal_value(beta, fitted, offset),
+            problem.dual_value(beta, beta, fitted),
+            problem.dual_rounding(beta, fitted),
+            offset,
+            fitted,
+        )
+        stop = self.check(Point.of(beta), n_iter, estimate)
+        self._refresh(gradient)
+        return stop
+
+    def certify_gradient(self, beta: Array, gradient: Array) -> Certificate:
+        """The certificate at β; the gradient becomes exact."""
+        found = self.certify(Point.of(beta))
+        self._refresh(gradient)
+        return found
+
+    def _refresh(self, gradient: Array) -> None:
+        if self.exact is not None:
+            np.subtract(self.exact.fitted, self.problem.y, out=gradient)
+
+    # ---- the end ----
+
+    def result(self, point: Point, n_iter: int) -> SolverResult:
+        """The result with its certificate: of this point, or of a better one that was seen.
+
+        Where a time limit leaves no time for products, or numbers have overflowed, it is the best
+        constant with its gap.
         """
-        certificate = self.exact
-        if certificate is None or self._certified is None or (beta != self._certified).any():
-            if not self._fits(beta):
-                beta = np.zeros_like(beta)
-            certificate = self.problem.certificate(beta)
-        if certificate.gap > self.options.tol:
-            beta, certificate = self._best(beta, certificate)
-        if certificate.gap <= self.options.tol:
+        point, found = self._certified(point)
+        if found.gap > self.options.tol and self.options.rule is None:
+            point, found = self._best_of(point, found)
+        if found.gap <= self.options.tol:
             self.status = Status.SOLVED
+        elif self.status is Status.SOLVED:  # promised by an estimate, and not kept by the data
+            self.status = Status.NUMERICAL_ERROR
         units = self.problem.units
+        beta = units.coefficients(point.beta)
+        same = point.function is point.beta
         return SolverResult(
-            beta=units.coefficients(beta),
-            intercept=float(units.offset(certificate.intercept)),
-            fitted=units.coefficients(certificate.fitted),
+            beta=beta,
+            intercept=units.offset(found.intercept),
+            fitted=units.values(found.fitted),
             status=self.status,
-            primal_objective=units.objective(certificate.primal),
-            dual_objective=units.objective(certificate.dual),
-            dual_gap=certificate.gap,
-            kkt_violation=certificate.violation * units.scale,
+            primal_objective=units.objective(found.primal),
+            dual_objective=units.objective(found.dual),
+            dual_gap=found.gap,
+            kkt_violation=units.values(found.violation),
             n_iter=n_iter,
             seconds=self.seconds,
             solver=self.solver,
             trace=self.trace,
+            function=beta if same else units.coefficients(point.function),
         )
 
-    def _best(self, beta: Array, certificate: Certificate) -> tuple[Array, Certificate]:
-        """The best point known where none is good enough; a constant may be it."""
-        nothing = np.zeros_like(beta)
-        points = [(beta, certificate), (nothing, self.problem.certificate(nothing))]
-        if self._best_exact is not None:
-            points.append(self._best_exact)
-        return min(points, key=lambda point: point[1].excess)
+    def _certified(self, point: Point) -> tuple[Point, Certificate]:
+        """A point and its certificate, computed afresh unless this very one was looked at last."""
+        if self._last is not None and _same(point, self._last[0]):
+            return self._last
+        numbers = np.isfinite(point.beta).all() and np.isfinite(point.function).all()
+        known = point.fitted is not None
+        if not numbers or not (known or self.certifiable(int(np.count_nonzero(point.beta)))):
+            point = self.problem.constant_point(self.out_of_time)
+        return point, certificate(self.problem, point)
 
-    def _fits(self, beta: Array) -> bool:
-        """Whether the time limit leaves time for a product with β."""
-        limit = self.options.time_limit
-        if limit is None:
-            return True
-        overrun = max(OVERRUN_SHARE * limit, OVERRUN_SECONDS)
-        needed = self.problem.gram.certificate_seconds(int(np.count_nonzero(beta)))
-        return self.seconds + needed <= limit + overrun
+    def _best_of(self, point: Point, found: Certificate) -> tuple[Point, Certificate]:
+        """The best point known where none is good enough; a constant may be it."""
+        constant = self.problem.constant_point(self.out_of_time)
+        points = [(point, found), (constant, certificate(self.problem, constant))]
+        if self._best is not None:
+            points.append(self._best)
+        return min(points, key=lambda pair: pair[1].rank)
+
+
+class _Progress:
+    """Whether estimates still get better: a lower gap, or a dual higher by more than it rounds."""
+
+    def __init__(self, problem: Problem, options: SolverOptions) -> None:
+        self.patience = options.patience
+        self.rounded = problem.operator.rounded
+        self.highest_dual = -np.inf
+        self.lowest_gap = np.inf
+        #: checks in a row without a fall of the gap, and without anything gained
+        self.stale = self.idle = 0
+        #: exact checks in a row that did not keep what the estimate promised
+        self.broken = 0
+
+    def note(self, estimate: Estimate) -> tuple[bool, bool]:
+        """Whether to give up, and whether rounded rows may be what keeps the gap from falling."""
+        patience, gap = self.patience, relative_gap(estimate.primal, estimate.dual)
+        fell = gap < patience.fall * self.lowest_gap
+        rose = estimate.dual - self.highest_dual > estimate.rounding
+        self.stale = 0 if fell else self.stale + 1
+        self.idle = 0 if fell or rose else self.idle + 1
+        self.lowest_gap = min(self.lowest_gap, gap)
+        self.highest_dual = max(self.highest_dual, estimate.dual)
+        near = gap <= patience.rounded_gap
+        enough = patience.stale_checks if near else patience.stale_checks_far
+        suspicious = self.rounded and self.stale >= enough
+        if suspicious:
+            self.stale = 0
+        return self.idle > patience.checks, suspicious
+
+    def in_vain(self, gap: float, lowest: float) -> bool:
+        """Whether too many exact checks in a row kept nothing of what estimates promised."""
+        self.broken = self.broken + 1 if gap > self.patience.fall * lowest else 0
+        return self.broken > self.patience.checks
+
+
+def _copied(point: Point) -> Point:
+    """With arrays of its own: solvers go on in theirs."""
+    beta = point.beta.copy()
+    function = beta if point.function is point.beta else point.function.copy()
+    return Point(beta, function, point.intercept)
+
+
+def _same(point: Point, other: Point) -> bool:
+    """Whether two points have the same numbers."""
+    return (
+        point.intercept is other.intercept
+        and np.array_equal(point.beta, other.beta)
+        and (
+            (point.function is point.beta and other.function is other.beta)
+            or np.array_equal(point.function, other.function)
+        )
+    )
+
+
+__all__ = ["Estimate", "Monitor", "OutOfTime"]

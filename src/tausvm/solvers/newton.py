@@ -14,77 +14,87 @@ pass over the rows of K.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from .linalg import LinAlgError, cholesky_solve, lifted_cholesky
 from .monitor import Monitor, OutOfTime
 from .nystrom import Nystrom
-from .problem import Problem
+from .problem import Point, Problem
 from .result import SolverOptions, SolverResult, Status
+from .solver import Solver
+from .working import starting_point
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-#: systems up to this order are factorised; fewer where a rough solution will do
-DIRECT = 1500
-DIRECT_ROUGH = 400
-ROUGH = 1e-5
-#: kernel values may be rounded by this share of the diagonal before a matrix is no kernel's
-INDEFINITE = 1e-6
-#: landmarks of the preconditioner of larger ones: a share of the samples, up to a number
-SHARE = 0.08
-RANK = 400
+
+@dataclass(frozen=True)
+class Newton(Solver):
+    """Newton's method on the primal of a smooth loss: a few patterns of active residuals."""
+
+    name: ClassVar[str] = "newton"
+
+    #: systems up to this order are factorised; up to a smaller one where a rough solution, of a
+    #: tolerance above ``rough``, will do: conjugate gradients then need few products
+    direct: int = 1500
+    direct_rough: int = 400
+    rough: float = 1e-5
+    #: landmarks of the preconditioner of larger ones: a share of the samples, up to a number
+    rank_share: float = 0.08
+    most_rank: int = 400
+    #: what conjugate gradients leave of the energy of the error: a wrong pattern's system needs no
+    #: exact solution
+    reduction: float = 0.01
+    #: how often that is sharpened, by the same factor, where no descent is left
+    sharpenings: int = 5
+    #: products of conjugate gradients at most, for one system
+    products: int = 500
+    #: kernel values may be rounded by this share of the diagonal before a matrix is no kernel's
+    indefinite: float = 1e-6
+
+    def solve(
+        self, problem: Problem, options: SolverOptions, start: Point | None = None
+    ) -> SolverResult:
+        if not serves(problem):
+            raise ValueError(
+                "solver='newton' serves smooth losses only (squared pinball, squared "
+                "epsilon-insensitive); use solver='auto', 'block', 'smo' or 'interior_point'"
+            )
+        monitor = Monitor(problem, options, self.name)
+        beta, gradient = starting_point(problem, start)
+        intercept = problem.best_intercept(gradient + problem.y)
+        systems = _Systems(problem, monitor, self)
+        n_iter = 0
+        with monitor:
+            while not monitor.check_gradient(beta, gradient, n_iter, intercept):
+                active, plus = _pattern(problem, -gradient - intercept)
+                step, rise = systems.solve(active, plus, beta, gradient, intercept)
+                change = systems.product(step)
+                length = _line_minimum(problem, gradient, intercept, step, change, change + rise)
+                if length > 0:
+                    beta += length * step
+                    gradient += length * change
+                    intercept += length * rise
+                    n_iter += 1
+                elif systems.sharpen():
+                    # no descent is left in this f: take the β that its residuals ask for
+                    beta = problem.feasible(problem.terms.response(-gradient - intercept))
+                    gradient = problem.operator.product(beta) - problem.y
+                    intercept = problem.best_intercept(gradient + problem.y)
+                else:
+                    monitor.status = Status.NUMERICAL_ERROR
+                    break
+        return monitor.result(Point.of(beta), n_iter)
 
 
 def serves(problem: Problem) -> bool:
     """Whether the loss is smooth: a ridge and no bound on both sides."""
     terms = problem.terms
     return bool(np.isinf(terms.lower).all() and np.isinf(terms.upper).all())
-
-
-def solve_newton(
-    problem: Problem, options: SolverOptions, start: tuple[Array, Array] | None = None
-) -> SolverResult:
-    """Solve the problem of a smooth loss by Newton's method on the primal.
-
-    Parameters
-    ----------
-    problem : Problem
-    options : SolverOptions
-    start : (beta, fitted) or None
-        A warm start: its residuals give the first pattern.
-    """
-    if not serves(problem):
-        raise ValueError(
-            "solver='newton' serves smooth losses only (squared pinball, squared "
-            "epsilon-insensitive); use solver='auto', 'block', 'smo' or 'interior_point'"
-        )
-    monitor = Monitor(problem, options, "newton")
-    beta, gradient = problem.starting_point(start)
-    intercept = problem.best_intercept(gradient + problem.y)
-    systems = _Systems(problem, monitor)
-    n_iter = 0
-    with monitor:
-        while not monitor.should_stop(beta, gradient, n_iter, intercept):
-            active, plus = _pattern(problem, -gradient - intercept)
-            step, rise = systems.solve(active, plus, beta, gradient, intercept)
-            change = systems.product(step)
-            length = _line_minimum(problem, gradient, intercept, step, change, change + rise)
-            if length > 0:
-                beta += length * step
-                gradient += length * change
-                intercept += length * rise
-                n_iter += 1
-            elif systems.sharpen():
-                # no descent is left in this f: take the β that its residuals ask for
-                beta = problem.feasible(problem.terms.response(-gradient - intercept))
-                gradient = problem.gram.product(beta) - problem.y
-                intercept = problem.best_intercept(gradient + problem.y)
-            else:
-                monitor.status = Status.NUMERICAL_ERROR
-                break
-    return monitor.result(beta, n_iter)
 
 
 def _pattern(problem: Problem, residual: Array) -> tuple[Index, NDArray[np.bool_]]:
@@ -130,27 +140,28 @@ def _line_minimum(
 class _Systems:
     """Solves K_AA + R_A for changing patterns, by factors or conjugate gradients."""
 
-    def __init__(self, problem: Problem, monitor: Monitor) -> None:
+    def __init__(self, problem: Problem, monitor: Monitor, settings: Newton) -> None:
         self.problem = problem
         self.monitor = monitor
+        self.settings = settings
         self.preconditioner: Nystrom | None = None
         self.flat = np.zeros(problem.n)
-        self.direct = DIRECT if monitor.options.tol < ROUGH else DIRECT_ROUGH
-        # the system of a wrong pattern needs no exact solution
-        self.reduction = 0.01
+        rough = monitor.options.tol >= settings.rough
+        self.direct = settings.direct_rough if rough else settings.direct
+        self.reduction = settings.reduction
         self._sharpened = 0
 
     def sharpen(self) -> bool:
         """Solve the next systems more accurately; whether that is still worth a try."""
-        self.reduction *= 0.01
+        self.reduction *= self.settings.reduction
         self._sharpened += 1
-        return self._sharpened <= 5
+        return self._sharpened <= self.settings.sharpenings
 
     def product(self, step: Array) -> Array:
         """K·step: exact where factors are, in the precision of the rows held elsewhere."""
         if self.preconditioner is None:
-            return self.problem.gram.product(step)
-        return self.problem.gram.held_product(step)
+            return self.problem.operator.product(step)
+        return self.problem.operator.held_product(step)
 
     def solve(
         self,
@@ -172,7 +183,7 @@ class _Systems:
         step = -beta
         step[active] = 0.0
         if step.any():  # samples that came to lie inside their tube
-            right -= problem.gram.held_product(step)[active]
+            right -= problem.operator.held_product(step)[active]
         ones = np.ones(len(active))
         if len(active) <= self.direct:
             factor = self._factor(active, ridge)
@@ -180,10 +191,11 @@ class _Systems:
             flat = cholesky_solve(factor, ones) if problem.offset else ones
         else:
             if self.preconditioner is None:
-                if problem.gram.whole:  # all rows in order, so that products can use symmetry
-                    problem.gram.require(np.arange(problem.n))
-                rank = int(min(SHARE * problem.n, RANK, problem.gram.capacity))
-                self.preconditioner = Nystrom(problem.gram, rank)
+                if problem.operator.whole:  # all rows in order, so that products can use symmetry
+                    problem.operator.require(np.arange(problem.n))
+                settings, capacity = self.settings, problem.operator.capacity
+                rank = int(min(settings.rank_share * problem.n, settings.most_rank, capacity))
+                self.preconditioner = Nystrom(problem.operator, rank)
             self.preconditioner.prepare(active, ridge)
             flat = ones
             if problem.offset:
@@ -201,10 +213,10 @@ class _Systems:
         return step, rise
 
     def _factor(self, active: Index, ridge: Array) -> Array:
-        matrix = self.problem.gram.block(active, active)
+        matrix = self.problem.operator.block(active, active)
         np.einsum("ii->i", matrix)[:] += ridge
         try:
-            return lifted_cholesky(matrix, 0.0, INDEFINITE)
+            return lifted_cholesky(matrix, 0.0, self.settings.indefinite)
         except LinAlgError as error:
             raise ValueError(
                 "kernel must be positive semidefinite, got one whose matrix on these data is not"
@@ -219,14 +231,14 @@ class _Systems:
         def apply(v: Array) -> Array:
             full = np.zeros(problem.n)
             full[active] = v
-            return problem.gram.held_product(full)[active] + ridge * v
+            return problem.operator.held_product(full)[active] + ridge * v
 
         residual = right - apply(x) if x.any() else right.copy()
         z = preconditioner.solve(residual)
         direction = z
         rz = float(residual @ z)
         enough = self.reduction * rz
-        for _ in range(500):
+        for _ in range(self.settings.products):
             if rz <= enough or rz <= 0 or self.monitor.out_of_time():
                 break
             q = apply(direction)

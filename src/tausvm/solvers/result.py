@@ -7,21 +7,22 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    from .problem import Point, Problem
 
-#: how ``smo`` without offset chooses its variables
-WORKING_SETS = ("nearest", "halves", "single")
+Array = NDArray[np.float64]
 
 
 class Status(enum.Enum):
     """How a solve ended.
 
-    ``VIOLATION_TOL``: the rule of that name held, as was asked for; the gap is above ``tol``.
+    ``VIOLATION_TOL`` and ``STOPPED_BY_RULE``: a rule held that was asked for; the gap is above
+    ``tol``.
     """
 
     SOLVED = "solved"
@@ -29,6 +30,7 @@ class Status(enum.Enum):
     TIME_LIMIT = "time_limit"
     STOPPED_BY_CALLBACK = "stopped_by_callback"
     VIOLATION_TOL = "violation_tol"
+    STOPPED_BY_RULE = "stopped_by_rule"
     NUMERICAL_ERROR = "numerical_error"
 
     def __reduce__(self) -> tuple[type[Status], tuple[str]]:
@@ -68,8 +70,33 @@ def relative_gap(primal: float, dual: float) -> float:
 
 
 @dataclass(frozen=True)
+class Patience:
+    """When a solve is given up, and how far a certificate may outrun a limit."""
+
+    #: checks in a row without progress, and exact checks in a row that fail to lower the gap,
+    #: before a solve is given up
+    checks: int = 30
+    #: a gap has fallen where it is below this share of the lowest before
+    fall: float = 0.7
+    #: checks in a row without a fall after which rounded rows are suspected: soon where the gap
+    #: is small enough for their rounding, late where only a large C could make it matter
+    stale_checks: int = 10
+    stale_checks_far: int = 40
+    #: the relative gap below which the rounding of float32 rows shows at ordinary C
+    rounded_gap: float = 1e-4
+    #: a certificate may take this share of the time limit beyond it, or so many seconds
+    overrun_share: float = 0.05
+    overrun_seconds: float = 0.5
+
+
+#: a rule gives the number that is compared with ``tol``, for a point whose values f(xᵢ) and offset
+#: are set; the relative gap where no other rule is asked for
+StoppingRule = Callable[["Problem", "Point"], float]
+
+
+@dataclass(frozen=True)
 class SolverOptions:
-    """When to stop and how to work; one object through all layers.
+    """When to stop: what every solver obeys.
 
     Parameters
     ----------
@@ -78,52 +105,32 @@ class SolverOptions:
     max_iter : int
         Bound on the solver's iterations; −1 for none.
     time_limit : float or None
-        Bound in seconds.
-    working_set : {"nearest", "halves", "single"}
-        For ``smo`` without offset: WSS 2, WSS 1, or one variable.
-    neighbours : int
-        How many nearest points WSS 2 considers.
-    shrinking : bool
-        For ``smo`` with offset and ``dual_cd``: leave settled variables out until the final
-        check.
-    adaptive : bool
-        For ``dual_cd``: after some passes visit rows the more often the more their steps gain;
-        False is the paper's algorithm. Not together with ``violation_tol``.
-    block_size : int or None
-        The fewest variables per block in ``block``; None chooses by the number of samples.
+        Bound in seconds, the certificate included.
     callback : callable or None
         Called with a :class:`Progress` at every gap check; a true result stops the solve.
     seed : int
-        Of the random order in ``dual_cd``.
-    violation_tol : float or None
-        For ``dual_cd``: stop as well when the sum of the violations has fallen to this share
-        of that in the first pass, the paper's rule (25). It says nothing of the gap: unless that
-        is within ``tol`` too, the status is ``VIOLATION_TOL``.
+        Of random orders and samples.
+    rule : callable or None
+        Compared with ``tol`` instead of the gap: ``rule(problem, point)``. It says nothing of the
+        gap: unless that is within ``tol`` too, the status is ``STOPPED_BY_RULE``.
     clock : callable
         Seconds, as ``time_limit`` counts them; tests inject one.
+    patience : Patience
     """
 
     tol: float = 1e-4
     max_iter: int = -1
     time_limit: float | None = None
-    working_set: str = "nearest"
-    neighbours: int = 15
     shrinking: bool = True
     adaptive: bool = True
-    block_size: int | None = None
     callback: Callable[[Progress], object] | None = None
     seed: int = 0
     violation_tol: float | None = None
+    rule: StoppingRule | None = None
     clock: Callable[[], float] = time.perf_counter
+    patience: Patience = field(default_factory=Patience)
 
     def __post_init__(self) -> None:
-        if self.working_set not in WORKING_SETS:
-            names = ", ".join(map(repr, WORKING_SETS))
-            raise ValueError(f"working_set must be one of {names}, got {self.working_set!r}")
-        if not isinstance(self.neighbours, Integral) or self.neighbours < 1:
-            raise ValueError(f"neighbours must be an integer >= 1, got {self.neighbours!r}")
-        if self.block_size is not None and self.block_size < 2:
-            raise ValueError(f"block_size must be at least 2, got {self.block_size!r}")
         if not self.tol >= 0:
             raise ValueError(f"tol must be a number >= 0, got {self.tol!r}")
 
@@ -141,18 +148,21 @@ class SolverResult:
 
     Attributes
     ----------
-    beta : array (n,)
-        The dual solution; f = Σ βᵢ k(xᵢ, ·).
-    intercept : float
+    beta : array (n,) or (n, p)
+        The dual solution.
+    intercept : float or array (p,)
         The offset b, 0 without one.
-    fitted : array (n,)
+    fitted : array (n,) or (n, p)
         f(xᵢ) without the offset; a warm start recycles it.
     trace : list of Progress
         The gap checks on the way.
+    function : array
+        The f that predicts, as the operator writes functions: the weights w of a linear machine,
+        β itself for kernels.
     """
 
     beta: Array
-    intercept: float
+    intercept: Any
     fitted: Array
     status: Status
     primal_objective: float
@@ -163,3 +173,4 @@ class SolverResult:
     seconds: float
     solver: str = ""
     trace: list[Progress] = field(default_factory=list)
+    function: Array = field(default_factory=lambda: np.empty(0))

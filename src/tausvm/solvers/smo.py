@@ -9,6 +9,10 @@ pair from WSS 1 or WSS 2.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from numbers import Integral
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,78 +20,102 @@ from .._core.coordinates import HALVES, NEAREST, SINGLE
 from .._core.pairs import NEED_ROW, OPTIMAL
 from .cores import core_on
 from .monitor import Monitor
-from .problem import Problem
+from .problem import Point, Problem
 from .result import SolverOptions, SolverResult
-from .working import Derivatives
+from .solver import Solver
+from .working import Derivatives, starting_point
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-#: up to this many samples all rows are computed at once: one call costs more than a row
-PREFILL = 2000
-
-_CORE_NUMBERS = {"single": SINGLE, "halves": HALVES, "nearest": NEAREST}
-
-#: batches on a shrunk set before the full one is looked at again
-VISIT = 40
+_CORE_NUMBERS = {"nearest": NEAREST, "halves": HALVES, "single": SINGLE}
+#: how variables are chosen without an offset
+WORKING_SETS = tuple(_CORE_NUMBERS)
 
 
-def solve_smo(
-    problem: Problem, options: SolverOptions, start: tuple[Array, Array] | None = None
-) -> SolverResult:
-    """Solve the dual by SMO.
+@dataclass(frozen=True)
+class SMO(Solver):
+    """Sequential minimal optimisation, as the papers have it."""
 
-    Parameters
-    ----------
-    problem : Problem
-    options : SolverOptions
-        ``working_set`` and ``neighbours`` without an offset, ``shrinking`` with one.
-    start : (beta, fitted) or None
-        A feasible warm start; its fitted values give the gradient for nothing
-        (Procedure 3: the old gradient but for the changed terms).
-    """
-    monitor = Monitor(problem, options, "smo")
-    beta, gradient = problem.starting_point(start)
-    batch = max(20, problem.n // 4)
-    n_iter = 0
-    with monitor:
-        if problem.n <= PREFILL and problem.gram.whole:
-            problem.gram.require(np.arange(problem.n))
-        active: Index | None = None
-        state: _State | None = None
-        tol = np.inf
-        visit = 0
-        while True:
-            if active is None:
+    name: ClassVar[str] = "smo"
+
+    #: without an offset: "nearest" (WSS 2), "halves" (WSS 1) or "single" (one variable)
+    working_set: str = "nearest"
+    #: how many nearest points WSS 2 considers; the paper's choice
+    neighbours: int = 15
+    #: with an offset: leave settled variables out until the final check
+    shrinking: bool = True
+    #: the share of variables above which shrinking leaves nobody out
+    nearly_all: float = 0.9
+    #: batches on a shrunk set before the full one is looked at again
+    visit: int = 40
+    #: a batch has this share of the variables as steps, so that gaps are looked at often enough
+    batch_share: float = 0.25
+    fewest_steps: int = 20
+    #: up to this many samples all rows are computed at once: one call costs more than a row
+    prefill: int = 2000
+
+    def __post_init__(self) -> None:
+        if self.working_set not in WORKING_SETS:
+            names = ", ".join(map(repr, WORKING_SETS))
+            raise ValueError(f"working_set must be one of {names}, got {self.working_set!r}")
+        if not isinstance(self.neighbours, Integral) or self.neighbours < 1:
+            raise ValueError(f"neighbours must be an integer >= 1, got {self.neighbours!r}")
+
+    def solve(
+        self, problem: Problem, options: SolverOptions, start: Point | None = None
+    ) -> SolverResult:
+        monitor = Monitor(problem, options, self.name)
+        beta, gradient = starting_point(problem, start)
+        run = _Run(self, problem, options, monitor)
+        n_iter = 0
+        with monitor:
+            if problem.n <= self.prefill and problem.operator.whole:
+                problem.operator.require(np.arange(problem.n))
+            while True:
                 at = Derivatives.at(problem, beta, gradient)
-                if monitor.should_stop(beta, gradient, n_iter, at.offset):
+                if monitor.check_gradient(beta, gradient, n_iter, at.offset):
                     break
-                if monitor.exact is not None:
+                if monitor.exact is not None:  # the gradient was replaced by the exact one
                     at = Derivatives.at(problem, beta, gradient)
-                tol = 0.5 * at.violation * min(options.tol / monitor.gap, 1.0)
-                active = _unshrunk(problem, at) if options.shrinking and problem.offset else None
-                everyone = active is None or len(active) > 0.9 * problem.n
-                active = None if everyone else active
-                if state is None or problem.offset:
-                    state = _State(problem, options, beta, gradient, active)
-                visit = 0
-            assert state is not None
-            left = options.max_iter - n_iter if options.max_iter >= 0 else batch
-            steps, optimal = state.run(tol, min(batch, left))
+                n_iter = run.visit(beta, gradient, at, n_iter)
+        return monitor.result(Point.of(beta), n_iter)
+
+
+class _Run:
+    """What one solve keeps from visit to visit."""
+
+    def __init__(
+        self, settings: SMO, problem: Problem, options: SolverOptions, monitor: Monitor
+    ) -> None:
+        self.settings, self.problem, self.options = settings, problem, options
+        self.monitor = monitor
+        self.batch = max(settings.fewest_steps, int(settings.batch_share * problem.n))
+        self.state: _State | None = None
+
+    def visit(self, beta: Array, gradient: Array, at: Derivatives, n_iter: int) -> int:
+        """A batch on everybody, or some on those whom shrinking leaves; the steps taken by then."""
+        active = self._left_by_shrinking(at)
+        if self.state is None or self.problem.offset:
+            self.state = _State(self.problem, self.settings, beta, gradient, active)
+        tol = 0.5 * at.violation * min(self.options.tol / self.monitor.gap, 1.0)
+        for _ in range(1 if active is None else self.settings.visit):
+            limit = self.options.max_iter
+            left = limit - n_iter if limit >= 0 else self.batch
+            steps, optimal = self.state.run(tol, min(self.batch, left))
             n_iter += steps
-            visit += 1
-            if active is None:
-                continue
-            done = optimal or visit >= VISIT
-            if done or monitor.out_of_time() or 0 <= options.max_iter <= n_iter:
-                state.restore(beta, gradient)
-                active = None
-    return monitor.result(beta, n_iter)
+            if optimal or self.monitor.out_of_time() or 0 <= limit <= n_iter:
+                break
+        if active is not None:
+            self.state.restore(beta, gradient)
+        return n_iter
 
-
-def _unshrunk(problem: Problem, at: Derivatives) -> Index:
-    """Variables that could still be part of a violating pair."""
-    return np.flatnonzero((at.up > at.down.min()) | (at.down < at.up.max()))
+    def _left_by_shrinking(self, at: Derivatives) -> Index | None:
+        """Variables that could still be part of a violating pair; None for all."""
+        if not (self.settings.shrinking and self.problem.offset):
+            return None
+        active = np.flatnonzero((at.up > at.down.min()) | (at.down < at.up.max()))
+        return None if len(active) > self.settings.nearly_all * self.problem.n else active
 
 
 class _State:
@@ -96,20 +124,20 @@ class _State:
     def __init__(
         self,
         problem: Problem,
-        options: SolverOptions,
+        settings: SMO,
         beta: Array,
         gradient: Array,
         active: Index | None,
     ) -> None:
-        self.gram = problem.gram
+        self.gram = problem.operator
         self.active = active
         index = np.arange(problem.n) if active is None else active
         self.index = index
         self.beta = beta if active is None else beta[active]
         self.gradient = gradient if active is None else gradient[active]
         self.offset = problem.offset
-        kind = _CORE_NUMBERS[options.working_set]
-        self.core = core_on(problem, index, self.beta, self.gradient, kind, options.neighbours)
+        kind = _CORE_NUMBERS[settings.working_set]
+        self.core = core_on(problem, index, self.beta, self.gradient, kind, settings.neighbours)
 
     def run(self, tol: float, batch: int) -> tuple[int, bool]:
         """A batch of steps: how many were taken, and whether no step was left to take."""

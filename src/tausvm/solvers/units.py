@@ -2,10 +2,11 @@
 
 With y = shift + scale·z the problem of z is that of y again::
 
-    f = scale·g,  b = shift + scale·h,  β = scale·γ
-    ½‖f‖² + Σ cᵢ ℓ(yᵢ − f − b)  =  scale²·(½‖g‖² + Σ (cᵢ ℓ)′(zᵢ − g − h))
+    f = scale·g,  b = shift + scale·h,  β = scale·cost·γ
+    ½‖f‖² + Σ cᵢ ℓ(yᵢ − f − b)  =  scale²·cost·(½‖g‖² + Σ (cᵢ ℓ)′(zᵢ − g − h))
 
-where (cℓ)′ has the bounds and the kink of cℓ divided by ``scale``, and its ridges as they are.
+where (cℓ)′ has the bounds and the kink of cℓ divided by ``scale``, and its ridges as they are. With
+a ``cost`` other than 1 all costs are divided by it and the kernel matrix, so ‖g‖², multiplied.
 Sums then cancel nothing but what the problem itself cancels, whatever the unit and the mean
 of y. A shift is possible where the offset is free.
 """
@@ -34,10 +35,13 @@ class Units:
         One a column for targets (n, p).
     scale : float
         A power of two, so that multiplying by it rounds nothing.
+    cost : float
+        What the costs were divided by and the kernel matrix multiplied with; a power of two.
     """
 
     shift: Any = 0.0
     scale: float = 1.0
+    cost: float = 1.0
 
     @classmethod
     def of(cls, y: Array, weight: Array, offset: bool) -> Units:
@@ -68,12 +72,20 @@ class Units:
         return z
 
     def coefficients(self, gamma: Array) -> Array:
-        """β, or f's values, of their counterparts for z."""
-        return gamma * self.scale
+        """β of its counterpart for z."""
+        return gamma * (self.scale * self.cost)
 
     def into(self, beta: Array) -> Array:
         """The inverse of :meth:`coefficients`."""
-        return beta / self.scale
+        return beta / (self.scale * self.cost)
+
+    def values(self, g: Any) -> Any:
+        """f's values, or residuals, of their counterparts for z."""
+        return g * self.scale
+
+    def values_into(self, f: Any) -> Any:
+        """The inverse of :meth:`values`."""
+        return f / self.scale
 
     def offset(self, h: Any) -> Any:
         """b of its counterpart for z, as it is rounded and predicts."""
@@ -89,7 +101,7 @@ class Units:
 
     def objective(self, value: float) -> float:
         """A primal, dual or violation-times-β of y's problem from that of z."""
-        return value * self.scale * self.scale
+        return value * self.scale * self.scale * self.cost
 
 
 def weighted_median(y: Array, weight: Array) -> float:

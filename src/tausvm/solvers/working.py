@@ -7,10 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .problem import Problem
+from .problem import Point, Problem
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+
+
+def starting_point(problem: Problem, start: Point | None) -> tuple[Array, Array]:
+    """β and the gradient Kβ − y to start from: zero, or those of a point with its values."""
+    if start is None:
+        return np.zeros(problem.n), -problem.y
+    fitted = problem.values(start.beta) if start.fitted is None else start.fitted
+    return start.beta.copy(), fitted - problem.y
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..monitor import OVERRUN_SECONDS, OVERRUN_SHARE, OutOfTime
+from ..monitor import OutOfTime
 from ..result import Progress, SolverOptions, Status
 from .problem import JointCertificate, JointProblem, JointResult
 
@@ -103,7 +103,8 @@ class JointMonitor:
         """Certify where the solver was when its time ran out, if that overruns little."""
         limit = self.options.time_limit
         assert limit is not None
-        overrun = max(OVERRUN_SHARE * limit, OVERRUN_SECONDS)
+        patience = self.options.patience
+        overrun = max(patience.overrun_share * limit, patience.overrun_seconds)
         if self.seconds + self.problem.gram.product_seconds <= limit + overrun:
             self.consider(alpha, intercept)
 

@@ -212,7 +212,7 @@ class JointProblem:
 
     def dual_value(self, alpha: Array, fitted: Array) -> float:
         """Minus the dual's objective at a feasible α, with fitted = Σ K(·, xᵢ)αᵢ."""
-        gain = np.vdot(alpha, self.y) - 0.5 * np.vdot(alpha, fitted) - self.terms.value(alpha)
+        gain = np.vdot(alpha, self.y) - 0.5 * np.vdot(alpha, fitted) - self.terms.total_value(alpha)
         return self._rounded(float(gain))
 
     def _rounded(self, objective: float) -> float:
@@ -252,7 +252,7 @@ class JointProblem:
         return JointCertificate(
             primal=self.primal_value(alpha, fitted, intercept),
             dual=self.dual_value(alpha, fitted),
-            violation=self.terms.violation(alpha, self.y - fitted - intercept),
+            violation=self.terms.violation(alpha, self.y, fitted, intercept, self.offset),
             intercept=intercept,
             fitted=fitted,
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..monitor import OVERRUN_SECONDS, OVERRUN_SHARE, OutOfTime
+from ..monitor import OutOfTime
 from ..result import Progress, SolverOptions, SolverResult, Status, relative_gap
 from .problem import Certificate, LinearProblem
 
@@ -118,7 +118,8 @@ class Monitor:
         limit = self.options.time_limit
         if limit is None:
             return True
-        overrun = max(OVERRUN_SHARE * limit, OVERRUN_SECONDS)
+        patience = self.options.patience
+        overrun = max(patience.overrun_share * limit, patience.overrun_seconds)
         return self.seconds + self.problem.rows.product_seconds() <= limit + overrun
 
     def check(self, primal: float, dual: float) -> bool:

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from ..._core import linear as core
 from ..linalg import LinAlgError, cholesky, cholesky_solve
+from ..offsets import smooth_offset
 from .dual_systems import MOST_ROWS
-from .offset import smooth_offset
 from .problem import LinearProblem
 from .rows import Rows
 

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from ..._core import linear as core
 from ...losses.terms import KINK, LOWER, RIDGE_MINUS, RIDGE_PLUS, UPPER, DualTerms
+from ..offsets import offset_interval, smooth_offset
 from ..onedim import best_offset, middle, project_onto_sum
 from ..problem import ROUNDING
 from ..result import relative_gap
 from ..units import Units
-from .offset import offset_interval, smooth_offset
 from .rows import Rows
 
 Array = NDArray[np.float64]

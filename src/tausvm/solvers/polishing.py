@@ -11,16 +11,17 @@ what the interior-point method finds, and Newton steps then end at the exact sol
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..losses.terms import DualTerms
+from .barrier import Barrier, interior_point
 from .cores import core_on
-from .interior_point import interior_point
 from .linalg import LIFT, LinAlgError, cholesky_solve, lifted_cholesky
+from .monitor import Monitor
 from .onedim import project_onto_sum
 from .problem import Problem
 from .working import Derivatives
@@ -28,28 +29,34 @@ from .working import Derivatives
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-#: the relative complementarity of interior-point solves: where K is nearly singular, an error of
-#: the dual is thousands of times that in the primal
-SHARP = 1e-11
-#: the largest ridge, as a share of the diagonal, for systems of the free variables
-SINGULAR = 1e-4
-#: the share of the gap that a solve of the whole problem may leave and still count as progress
-WORTH = 0.5
 #: bytes that a direct solve takes for every pair of its variables: their matrix in float64, that of
 #: the free ones, and a factor of each
 BYTES_A_PAIR = 32.0
-#: Newton steps after an interior-point solve, while variables still reach a bound or a kink
-POLISHING_STEPS = 4
-#: core steps per variable before them
-SETTLING_STEPS = 4
+
+
+@dataclass(frozen=True)
+class Polishing:
+    """The numbers of direct solves: an interior-point solve, core steps, Newton steps."""
+
+    barrier: Barrier = field(default_factory=Barrier)
+    #: core steps per variable after the interior-point solve: they settle who is at a bound
+    settling_steps: int = 4
+    #: Newton steps after those, while variables still reach a bound or a kink
+    newton_steps: int = 4
+    #: the largest ridge, as a share of the diagonal, for systems of the free variables
+    singular: float = 1e-4
+    #: the share of the gap that a solve of the whole problem may leave and still count as progress
+    worth: float = 0.5
 
 
 class Gain(NamedTuple):
-    """What a step brought: how much the dual fell, and the relative gaps before and after."""
+    """What a step brought: how much the dual fell, the relative gaps before and after, and what
+    share of the gap a worthwhile step leaves at most."""
 
     decrease: float
     gap_before: float
     gap_after: float
+    worth: float
 
     @property
     def some(self) -> bool:
@@ -58,10 +65,12 @@ class Gain(NamedTuple):
     @property
     def worthwhile(self) -> bool:
         """Whether another such step may be: one that solves all there is, from where it ended."""
-        return self.gap_after <= WORTH * self.gap_before
+        return self.gap_after <= self.worth * self.gap_before
 
 
-def newton_step(problem: Problem, beta: Array, gradient: Array, free: Index) -> float:
+def newton_step(
+    problem: Problem, beta: Array, gradient: Array, free: Index, singular: float
+) -> float:
     """A Newton step on the free set; changes β and gradient, returns the dual's decrease.
 
     The target is kept inside the pieces, and the exact minimum on the way to it is taken.
@@ -76,7 +85,7 @@ def newton_step(problem: Problem, beta: Array, gradient: Array, free: Index) -> 
     low = np.where((terms.kink > 0) & plus, 0.0, terms.lower)
     high = np.where((terms.kink > 0) & ~plus, 0.0, terms.upper)
     try:
-        direction = _solve_free(problem, free, ridge, residual)
+        direction = _solve_free(problem, free, ridge, residual, singular)
     except LinAlgError:
         return 0.0
     target = start + direction
@@ -92,39 +101,41 @@ def interior_step(
     beta: Array,
     gradient: Array,
     work: Index,
-    tol: float,
-    interrupted: Callable[[], bool],
+    monitor: Monitor,
+    settings: Polishing,
 ) -> Gain:
     """Solve the dual restricted to ``work`` by the interior-point method, then polish.
 
-    Where the polished point has a gap above ``tol`` and the method's own a smaller one, that is
-    taken. Changes β and gradient.
+    Where the polished point has a gap above the tolerance and the method's own a smaller one, that
+    is taken. Changes β and gradient.
     """
-    K = problem.gram.block(work, work)
+    interrupted = monitor.out_of_time
+    K = problem.operator.block(work, work)
     start = beta[work]
     # what the others leave of y: nothing is rounded where there are none
     linear = problem.y[work] if len(work) == problem.n else K @ start - gradient[work]
     terms = problem.terms.take(work)
     total = float(start.sum()) if problem.offset else None
     before = problem.gap_from(beta, gradient)
-    found = interior_point(K, linear, terms, total, SHARP, interrupted)
+    found = interior_point(K, linear, terms, total, interrupted, settings.barrier)
     target = found.snapped
     if total is not None:
         target = _restore_sum(terms, target, total)
-    _settle(problem, work, K, linear, target)
+    _settle(problem, work, K, linear, target, settings.settling_steps)
     decrease = move_towards(problem, beta, gradient, work, target)
     inside = Derivatives.at(problem, beta, gradient).inside
-    for _ in range(POLISHING_STEPS):
+    for _ in range(settings.newton_steps):
         if interrupted():
             break
-        decrease += newton_step(problem, beta, gradient, work[inside[work]])
+        free = work[inside[work]]
+        decrease += newton_step(problem, beta, gradient, free, settings.singular)
         pattern, inside = inside, Derivatives.at(problem, beta, gradient).inside
         if np.array_equal(pattern, inside):
             break
     after = problem.gap_from(beta, gradient)
-    if after > tol:
+    if after > monitor.options.tol:
         after = _take_central(problem, beta, gradient, work, found.central, total, after)
-    return Gain(decrease, before, after)
+    return Gain(decrease, before, after, settings.worth)
 
 
 def _take_central(
@@ -143,14 +154,16 @@ def _take_central(
         target = project_onto_sum(target, terms.lower, terms.upper, total)
     candidate = beta.copy()
     candidate[work] = target
-    there = problem.gram.product(candidate) - problem.y
+    there = problem.operator.product(candidate) - problem.y
     gap_there = problem.gap_from(candidate, there)
     if gap_there < gap:
         beta[:], gradient[:] = candidate, there
     return min(gap, gap_there)
 
 
-def _settle(problem: Problem, work: Index, K: Array, linear: Array, beta: Array) -> None:
+def _settle(
+    problem: Problem, work: Index, K: Array, linear: Array, beta: Array, steps: int
+) -> None:
     """Core steps on the interior-point solution, in place.
 
     They put a variable on the right side of a bound or a kink where the interior point
@@ -158,7 +171,7 @@ def _settle(problem: Problem, work: Index, K: Array, linear: Array, beta: Array)
     """
     gradient = K @ beta - linear
     core = core_on(problem, work, beta, gradient)
-    core.run(K, np.arange(len(work)), None, 0.0, SETTLING_STEPS * len(work))
+    core.run(K, np.arange(len(work)), None, 0.0, steps * len(work))
 
 
 def _restore_sum(terms: DualTerms, target: Array, total: float) -> Array:
@@ -186,7 +199,7 @@ def move_towards(
     step = target - start
     moved = np.zeros(problem.n)
     moved[index] = step
-    change = problem.gram.product(moved)
+    change = problem.operator.product(moved)
     length, decrease = _line_minimum(problem, index, start, step, gradient[index], change[index])
     if not decrease > 0:
         return 0.0
@@ -197,11 +210,13 @@ def move_towards(
     return decrease
 
 
-def _solve_free(problem: Problem, free: Index, ridge: Array, residual: Array) -> Array:
+def _solve_free(
+    problem: Problem, free: Index, ridge: Array, residual: Array, singular: float
+) -> Array:
     """Solve the free system, with a ridge at the level of rounding where K_FF is singular."""
-    matrix = problem.gram.block(free, free)
+    matrix = problem.operator.block(free, free)
     np.einsum("ii->i", matrix)[:] += ridge
-    factor = lifted_cholesky(matrix, LIFT, SINGULAR)
+    factor = lifted_cholesky(matrix, LIFT, singular)
     solution = cholesky_solve(factor, residual)
     if problem.offset:
         ones = cholesky_solve(factor, np.ones(len(free)))

@@ -1,17 +1,31 @@
-"""The free offset: zeros of a decreasing piecewise linear function, without sorting."""
+"""The free offset of one level: the zero of a decreasing piecewise linear function."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._core import linear as core
+from .._core import linear as core
+from ..losses.terms import DualTerms
+from .onedim import best_offset, middle
 
 Array = NDArray[np.float64]
 
 NOTHING = np.zeros(1)
+#: up to this many rows the offset is found by sorting, which takes many vectors of that length
+SORTED = 20_000
 #: an offset is known when its bracket has shrunk to this share of the range of the residuals
 FINEST = 1e-14
+
+
+def best_free_offset(terms: DualTerms, residual: Array, held: float) -> float:
+    """The b that minimises Σ cᵢ ℓ(rᵢ − b) − h·b: the middle where an interval does."""
+    if len(residual) <= SORTED and held == 0.0:
+        return best_offset(terms, residual)
+    numbers = terms.numbers
+    if np.isinf(numbers[:2]).all():
+        return smooth_offset(numbers, residual, held)
+    return middle(*offset_interval(numbers, residual, held))
 
 
 def smooth_offset(
