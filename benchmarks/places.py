@@ -61,12 +61,13 @@ class Place:
     @property
     def title(self) -> str:
         """The place for a reader, what is as everywhere left out."""
-        parts = [f"n = {self.n:,}", f"d = {self.d}" if self.d else "", self.target]
+        rows = f"n = {self.n:,}, d = {self.d}" if self.d else f"n ≤ {self.n:,}"
+        parts = [rows, self.target]
         parts += [f"C = {self.C:g}"] if MACHINES[self.estimator].takes_C else []
         parts += [f"{self.levels} levels"] if self.levels > 1 else []
         parts += [self.task] if self.task != "fit" else []
         parts += [f"{name} = {value}" for name, value in json.loads(self.params).items()]
-        return ", ".join(part for part in parts if part)
+        return ", ".join(parts)
 
     @property
     def taus(self) -> list[float]:
