@@ -28,6 +28,7 @@ pytest.importorskip("skops", reason="saving models needs skops")
 import tausvm.persistence.store
 from tausvm.persistence import ModelFileError, load, load_with_info, read_info, save
 from tausvm.persistence.archive import MANIFEST, SCHEMA, pack, unpack
+from tausvm.persistence.renamed import NewName, renewed
 
 from ..blocks import ROOT
 from ..estimators.models import ESTIMATORS, fitted
@@ -311,3 +312,17 @@ def test_a_thousand_mutations_never_crash_and_never_run_code(tmp_path: Path, dat
     assert tally["seen"] == []
     assert tally["refused"] + tally["loaded"] == 1000
     assert tally["refused"] > 800
+
+
+def test_renamed_classes_and_fields_are_found_by_their_old_names():
+    state = {"__module__": "builtins", "__class__": "dict", "content": {"alpha": 1, "b": 2}}
+    node = {"__module__": "tausvm.before", "__class__": "Old", "content": state}
+    schema = {"protocol": 2, "content": [node]}
+    names = {("tausvm.before", "Old"): NewName("tausvm.now", "New", {"alpha": "beta"})}
+    assert renewed(schema, {}, {}) is None
+    members = renewed(schema, {"1.npy": b""}, names)
+    assert members is not None
+    assert members["1.npy"] == b""
+    assert json.loads(members["schema.json"]) == schema
+    assert (node["__module__"], node["__class__"]) == ("tausvm.now", "New")
+    assert state["content"] == {"beta": 1, "b": 2}

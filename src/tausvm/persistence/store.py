@@ -26,6 +26,7 @@ from .archive import (
     unpack,
 )
 from .fitted import check_model, complete
+from .renamed import renewed
 
 #: packages whose versions a file records
 RECORDED = ("tausvm", "scikit-learn", "numpy", "scipy", "skops")
@@ -149,7 +150,11 @@ def load_with_info(
     allowed = trusted_names(trusted)
     try:
         manifest, members = unpack(data, max_bytes)
-        arrays, sparse = check_schema(schema(members), allowed)
+        described = schema(members)
+        today = renewed(described, members)
+        if today is not None:
+            data, members = pack(today, {}), today
+        arrays, sparse = check_schema(described, allowed)
         for name in arrays | sparse:
             if name not in members:
                 raise ModelFileError(f"its schema names a member {name!r} that it does not have")
