@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tausvm
-from benchmarks import compare, compare_lists, machines, marks, peers, places, worker
+from benchmarks import ablation, compare, compare_lists, machines, marks, peers, places, worker
 from benchmarks import map as the_map
 from benchmarks.marks import Record
 from benchmarks.places import Place
@@ -275,3 +275,40 @@ def test_lists_name_estimators_and_parameters_that_exist(name: str) -> None:
     assert len(set(listed)) == len(listed) > 0
     for place in listed:
         worker.estimator(place, {}).get_params()
+
+
+# ---------------------------------------------------------------------- ablation
+
+
+def outcome(with_: float | None, without: float | None, remark: str = "") -> ablation.Outcome:
+    seconds = {"with": with_, "without": without}
+    return ablation.Outcome(HERE, seconds, dict.fromkeys(ablation.SIDES), remark)
+
+
+def test_what_a_part_saves() -> None:
+    assert outcome(1.0, 4.0).saved == 0.75
+    assert outcome(1.0, None).saved == 1.0
+    assert outcome(None, None).saved is None
+    assert "75%" in ablation.verdict([outcome(1.0, 0.5), outcome(1.0, 4.0)])
+    assert "BELOW A FIFTH EVERYWHERE" in ablation.verdict([outcome(1.0, 1.1), outcome(2.0, 1.0)])
+    assert ablation.verdict([outcome(None, None, "not here: no Block")]) == "not here: no Block"
+
+
+def test_a_part_that_is_not_there_is_named() -> None:
+    class Without:
+        def ask(self, asked: dict[str, Any], limit: float) -> dict[str, Any]:
+            return {"refused": "no such class"} if asked["fields"] else {"cpu": 1.0}
+
+    args = ablation.parser().parse_args([])
+    part = ablation.PARTS["direct solves in block"]
+    found = list(ablation.measured(part, Without(), args, math.inf))
+    assert [(each.saved, each.remark) for each in found] == [(None, "not here: no such class")]
+
+
+@pytest.mark.parametrize("name", ablation.PARTS)
+def test_parts_are_switched_off_by_what_exists(name: str) -> None:
+    part = ablation.PARTS[name]
+    assert part.places
+    for fields in (part.present, part.absent):
+        made = {key: worker.settings(value) for key, value in fields.items()}
+        worker.estimator(part.places[0], made).get_params()

@@ -1,0 +1,142 @@
+"""The parts that :mod:`benchmarks.ablation` switches off, and how.
+
+A part is one more entry of ``PARTS``: parameters of the estimator with it and without it. A
+settings object is written as {"class": its full name, field: value, …}, so that a table without it
+can be read and run against any version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .compare_lists import place
+from .places import Place
+
+SMALL = ("mcycle", "engel", "GAGurine")
+MIDDLE = ("nc_crime", "concrete_comp", "airfoil_noise", "updrs_motor")
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is switched off, and the calls that it is judged by."""
+
+    #: what it does, and what stands in without it
+    why: str
+    absent: dict[str, Any]
+    places: tuple[Place, ...]
+    #: parameters with it; the defaults unless the part belongs to a solver that is not
+    present: dict[str, Any] = field(default_factory=dict)
+
+
+def solver(name: str, **fields: Any) -> dict[str, Any]:
+    """``solver=`` with settings: a class of ``tausvm.solvers`` and its changed fields."""
+    return {"solver": settings(name, **fields)}
+
+
+def settings(name: str, **fields: Any) -> dict[str, Any]:
+    """A settings object of ``tausvm.solvers``."""
+    return {"class": f"tausvm.solvers.{name}", **fields}
+
+
+def kernel(estimator: str, *names: str, **others: Any) -> tuple[Place, ...]:
+    """A kernel machine's default call on some data sets, and a hard one each."""
+    easy = [place(estimator, name, 3_000, **others) for name in names]
+    hard = [place(estimator, name, 3_000, C=100.0, **others) for name in names]
+    return (*easy, *hard)
+
+
+QUANTILES = kernel("QuantileSVR", *MIDDLE)
+FEW = kernel("QuantileSVR", *SMALL)
+
+PARTS = {
+    "newton": Part(
+        "a few linear systems for squared losses; block in its place",
+        {"solver": "block"},
+        kernel("ExpectileSVR", *SMALL, *MIDDLE),
+    ),
+    "interior point": Part(
+        "some twenty factorisations for few samples; block in its place",
+        {"solver": "block"},
+        FEW,
+    ),
+    "block": Part(
+        "decomposition for many samples; smo in its place",
+        {"solver": "smo"},
+        QUANTILES,
+    ),
+    "few samples to rounding": Part(
+        "auto solves up to 300 samples directly; as all others without it",
+        solver("Auto", few_samples=0),
+        FEW,
+    ),
+    "direct solves in block": Part(
+        "a block is factorised where its steps have cost as much; steps alone without it",
+        solver("Block", factor_cost=1e12),
+        QUANTILES,
+        solver("Block"),
+    ),
+    "Newton steps after the barrier": Part(
+        "a few exact steps end an interior-point solve; more barrier steps without them",
+        solver("InteriorPoint", polishing=settings("polishing.Polishing", newton_steps=0)),
+        FEW,
+        solver("InteriorPoint"),
+    ),
+    "landmarks of Newton's conjugate gradients": Part(
+        "a Nyström preconditioner for large systems; none without it",
+        solver("Newton", most_rank=1),
+        kernel("ExpectileSVR", "updrs_motor", "cycle_pp"),
+        solver("Newton"),
+    ),
+    "shrinking of smo": Part(
+        "settled variables are left out; all take part without it",
+        solver("SMO", shrinking=False),
+        QUANTILES,
+        solver("SMO"),
+    ),
+    "nearest neighbours of smo": Part(
+        "WSS 2 looks at 15 of them; halves of the data (WSS 1) without it",
+        solver("SMO", working_set="halves"),
+        kernel("ExpectileSVR", *MIDDLE, fit_intercept=False),
+        solver("SMO"),
+    ),
+    "pruning of the selection": Part(
+        "a race drops points of the grid that cannot win; all are fitted without it",
+        {"prune": False},
+        tuple(
+            place(estimator, name, 800, levels=3)
+            for estimator in ("QuantileSVRCV", "ExpectileSVRCV")
+            for name in ("mcycle", "nc_crime")
+        ),
+    ),
+    "linear newton": Part(
+        "few systems in w; coordinate descent in its place",
+        {"solver": "dual_cd"},
+        tuple(
+            place("LinearSVR", target, n, d, loss="squared_epsilon_insensitive")
+            for target, n, d in (
+                ("easy", 30_000, 90),
+                ("counts", 3_000, 2_000),
+                ("hard", 5_000, 10),
+            )
+        ),
+    ),
+    "linear dual coordinate descent": Part(
+        "sweeps over the rows; Newton's method in its place",
+        {"solver": "newton"},
+        tuple(
+            place("LinearSVR", target, n, d, loss=loss)
+            for target, n, d in (("u00", 5_000, 0), ("counts", 1_500, 5_000), ("easy", 5_000, 10))
+            for loss in ("epsilon_insensitive", "squared_epsilon_insensitive")
+        ),
+    ),
+    "joint interior point": Part(
+        "a cone program's Newton steps; primal-dual coordinate descent in its place",
+        {"solver": "primal_dual_cd"},
+        tuple(
+            place("JointQuantileSVR", "easy", n, 5, levels=3, epsilon=epsilon)
+            for n in (100, 400)
+            for epsilon in (0.0, 0.5)
+        ),
+    ),
+}
