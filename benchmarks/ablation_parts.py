@@ -46,14 +46,24 @@ def kernel(estimator: str, *names: str, **others: Any) -> tuple[Place, ...]:
     return (*easy, *hard)
 
 
-QUANTILES = kernel("QuantileSVR", *MIDDLE)
-FEW = kernel("QuantileSVR", *SMALL)
+def noise_free(estimator: str, *rows: int) -> tuple[Place, ...]:
+    """What takes small steps for ever: a smooth target without noise at a large C."""
+    return tuple(place(estimator, "noise_free", n, 2, C=1000.0, gamma=1.0) for n in rows)
+
+
+QUANTILES = (*kernel("QuantileSVR", *MIDDLE), *noise_free("QuantileSVR", 400, 1_600))
+FEW = (*kernel("QuantileSVR", *SMALL), *noise_free("QuantileSVR", 100, 300))
 
 PARTS = {
     "newton": Part(
         "a few linear systems for squared losses; block in its place",
         {"solver": "block"},
-        kernel("ExpectileSVR", *SMALL, *MIDDLE),
+        (
+            *kernel("ExpectileSVR", *SMALL, *MIDDLE),
+            *noise_free("ExpectileSVR", 100, 400, 1_600),
+            place("ExpectileSVR", "cycle_pp", 9_568),
+            place("ExpectileSVR", "airfoil_noise", 1_503, levels=9),
+        ),
     ),
     "interior point": Part(
         "some twenty factorisations for few samples; block in its place",

@@ -155,6 +155,8 @@ class Bench:
             tiny = places.Place(place.estimator, n=40, d=2, levels=place.levels, task=place.task)
             prepared(tiny, side, {}, places.data_of(tiny))()
             self.warm.add(kind)
+            gc.collect()
+            gc.freeze()  # what was imported stays, and need not be looked through again
 
 
 def prepared(place: Any, side: str, fields: dict[str, Any], parts: Any) -> Callable[[], Any]:

@@ -1,5 +1,8 @@
 """Sphinx: `make docs` builds the pages of this folder into docs/_build/html."""
 
+from pygments.lexers.special import TextLexer
+from sphinx.highlighting import lexers
+
 import tausvm
 
 project = "tausvm"
@@ -22,6 +25,8 @@ html_theme_options = {
     "fixed_sidebar": True,
 }
 html_title = "tausvm"
+
+lexers["mermaid"] = TextLexer()  # drawn where a page is shown by others, legible text here
 
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc shows the types that the docstrings state

@@ -22,5 +22,6 @@ def run_blocks(page: Path) -> dict[str, object]:
     """Run the blocks of a page one after the other in one namespace, and return it."""
     namespace: dict[str, object] = {"__name__": page.stem}
     for block in python_blocks(page):
-        exec(compile(block, str(page), "exec"), namespace)
+        # as a reader's own file, without the __future__ imports of this one
+        exec(compile(block, str(page), "exec", dont_inherit=True), namespace)
     return namespace
