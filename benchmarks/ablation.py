@@ -27,6 +27,8 @@ from .worker import Died, TooLong, Worker, request
 #: a part is worth its lines where it saves this share of somebody's time
 WORTH = 0.2
 SIDES = ("with", "without")
+#: characters for a place
+WIDTH = 76
 #: a run above these seconds is not repeated
 SLOW = 10.0
 
@@ -136,14 +138,14 @@ def verdict(outcomes: Sequence[Outcome]) -> str:
 def header(clock: str) -> str:
     """The titles of the columns of :func:`row`."""
     return (
-        f"{'place':<62}{f'with ({clock})':>13}{'without':>10}{'saves':>8}"
+        f"{'place':<{WIDTH + 1}}{f'with ({clock})':>13}{'without':>10}{'saves':>8}"
         f"{'gap with':>10}{'without':>10}"
     )
 
 
 def row(outcome: Outcome) -> str:
     """A place in one line."""
-    cells = [f"{outcome.place.estimator} {outcome.place.title}"[:61].ljust(62)]
+    cells = [f"{outcome.place.estimator} {outcome.place.title}"[:WIDTH].ljust(WIDTH + 1)]
     for width, side in zip((13, 10), SIDES, strict=True):
         seconds = outcome.seconds[side]
         cells.append(f"{'–' if seconds is None else f'{seconds:.4f}':>{width}}")

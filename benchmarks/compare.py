@@ -27,6 +27,8 @@ from .worker import Died, TooLong, Worker, request
 
 CLOCKS = ("cpu", "wall")
 SIDES = ("old", "new")
+#: characters for a place
+WIDTH = 76
 #: a run above these seconds is not repeated
 SLOW = 15.0
 #: a gap counts as worse when it is more than this many times the other and above the tolerance
@@ -152,12 +154,12 @@ def geometric_mean(pairs: Sequence[Pair], clock: str) -> float:
 def header() -> str:
     """The titles of the columns of :func:`row`."""
     clocks = "".join(f"{f'old {clock}':>10}{f'new {clock}':>10}{'ratio':>7}" for clock in CLOCKS)
-    return f"{'place':<62}{clocks}{'old gap':>9}{'new gap':>9}"
+    return f"{'place':<{WIDTH + 1}}{clocks}{'old gap':>9}{'new gap':>9}"
 
 
 def row(pair: Pair) -> str:
     """A place in one line."""
-    cells = [f"{pair.place.estimator} {pair.place.title}"[:61].ljust(62)]
+    cells = [f"{pair.place.estimator} {pair.place.title}"[:WIDTH].ljust(WIDTH + 1)]
     for clock in CLOCKS:
         for side in SIDES:
             seconds = pair.seconds[clock].get(side)

@@ -66,7 +66,7 @@ class Place:
         parts += [f"C = {self.C:g}"] if MACHINES[self.estimator].takes_C else []
         parts += [f"{self.levels} levels"] if self.levels > 1 else []
         parts += [self.task] if self.task != "fit" else []
-        parts += [f"{name} = {value}" for name, value in json.loads(self.params).items()]
+        parts += [f"{name}={value}" for name, value in json.loads(self.params).items()]
         return ", ".join(parts)
 
     @property
