@@ -70,7 +70,7 @@ def test_every_kernel_machine(name, n, parameters):
     ("name", "n", "parameters"),
     [
         ("QuantileSVR", 26_000, {"cache_size": 2000, "tau": 0.8, "time_limit": 90}),
-        ("SVR", 2500, {"cache_size": 150, "solver": "interior_point", "time_limit": 30}),
+        ("SVR", 2500, {"cache_size": 300, "solver": "interior_point", "time_limit": 30}),
         ("JointQuantileSVR", 4000, {"cache_size": 130, "tau": [0.2, 0.8], "time_limit": 30}),
     ],
 )

@@ -21,9 +21,6 @@ class Loss(ABC):
     losses of the residual alone ignore it.
     """
 
-    #: whether :meth:`gradient` and :meth:`curvature` exist
-    smooth: bool = False
-
     @abstractmethod
     def value(self, residual: Array, y: Array | None = None) -> Array:
         """ℓ(r), elementwise."""
@@ -35,14 +32,6 @@ class Loss(ABC):
     @abstractmethod
     def dual_terms(self, y: Array, cost: Array) -> DualTerms:
         """The terms gᵢ = (cᵢ ℓ)* of the dual, for costs cᵢ = C·wᵢ ≥ 0."""
-
-    def gradient(self, residual: Array, y: Array | None = None) -> Array:
-        """ℓ′(r), for smooth losses."""
-        raise TypeError(f"{type(self).__name__} is not smooth: it has no gradient")
-
-    def curvature(self, residual: Array, y: Array | None = None) -> Array:
-        """A generalised ℓ″(r), for smooth losses."""
-        raise TypeError(f"{type(self).__name__} is not smooth: it has no curvature")
 
 
 def check_epsilon(epsilon: float) -> float:

@@ -27,8 +27,6 @@ class SquaredPinball(Loss):
     array([3., 1.])
     """
 
-    smooth = True
-
     def __init__(self, tau: float, epsilon: float = 0.0) -> None:
         self.tau = check_tau(tau)
         self.epsilon = check_epsilon(epsilon)
@@ -44,15 +42,6 @@ class SquaredPinball(Loss):
 
     def conjugate(self, beta: Array, y: Array | None = None) -> Array:
         return self.epsilon * np.abs(beta) + beta**2 / (4.0 * self._weight(beta))
-
-    def gradient(self, residual: Array, y: Array | None = None) -> Array:
-        t = excess(residual, self.epsilon)
-        return 2.0 * self._weight(t) * t
-
-    def curvature(self, residual: Array, y: Array | None = None) -> Array:
-        t = excess(residual, self.epsilon)
-        outside = np.abs(residual) > self.epsilon if self.epsilon > 0 else np.ones_like(t, bool)
-        return np.where(outside, 2.0 * self._weight(t), 0.0)
 
     def dual_terms(self, y: Array, cost: Array) -> DualTerms:
         half = reciprocal_cost(cost)
