@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..losses import Hinge
+from ..solvers import Solver
 from .atomic import atomic
 from .machine import KernelMachine, Level
 
@@ -40,7 +41,7 @@ class TauSVC(ClassifierMixin, KernelMachine):
     C : float
         Cost of a unit of loss. The λ of a risk averaged over n rows is C = 1/(λn).
     kernel, degree, gamma, coef0, tol, fit_intercept, solver, shrinking, cache_size, \
-time_limit, verbose, max_iter, random_state
+time_limit, verbose, max_iter, warm_start, random_state
         As in :class:`SVR`. ``time_limit`` covers all classes together, ``max_iter`` each.
 
     Attributes
@@ -83,12 +84,13 @@ time_limit, verbose, max_iter, random_state
         tol: float = 1e-4,
         C: float = 1.0,
         fit_intercept: bool = True,
-        solver: str = "auto",
+        solver: str | Solver = "auto",
         shrinking: bool = True,
         cache_size: float = 2000,
         time_limit: float | None = None,
         verbose: bool = False,
         max_iter: int = -1,
+        warm_start: bool = False,
         random_state: Any = None,
     ) -> None:
         self.tau = tau
@@ -105,6 +107,7 @@ time_limit, verbose, max_iter, random_state
         self.time_limit = time_limit
         self.verbose = verbose
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.random_state = random_state
 
     @property

@@ -17,6 +17,7 @@ from ..losses import Loss
 from ..operators import CachedKernel, GivenKernel, KernelOperator
 from ..operators.base import CHUNK_BYTES
 from ..solvers import SMO, SOLVERS, Problem, Solver, SolverOptions, SolverResult, solve
+from ..solvers.start import coefficients_only
 from ..solvers.units import Units, spread
 from ..threads import one_blas_thread
 from .data import (
@@ -80,6 +81,8 @@ class KernelMachine(BaseEstimator):
     random_state: Any
     #: whether C counts in standard deviations of y; labels have none
     scale_C: bool = False
+    #: whether a fit begins where the last one ended; not every machine can
+    warm_start: bool = False
 
     _kernel: Kernel
     #: what was subtracted from the training points, where anything was
@@ -120,6 +123,7 @@ class KernelMachine(BaseEstimator):
         if self.time_limit is not None:
             check_positive("time_limit", self.time_limit)
         check_flag("verbose", self.verbose)
+        check_flag("warm_start", self.warm_start)
         check_integer("max_iter", self.max_iter, -1)
 
     def _training_set(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> TrainingSet:
@@ -157,6 +161,7 @@ class KernelMachine(BaseEstimator):
         options: SolverOptions,
     ) -> list[SolverResult]:
         started = time.perf_counter()
+        before = self._last_results(len(data), len(levels))
         gram = self._gram(data)
         results: dict[int, SolverResult] = {}
         last: SolverResult | None = None
@@ -167,10 +172,19 @@ class KernelMachine(BaseEstimator):
                 if self.time_limit is not None:
                     left = self.time_limit - (time.perf_counter() - started)
                     options = options.with_(time_limit=max(left, 0.0))
-                results[k] = solve(problem, self._solver, options, last)
+                start = last if before is None else coefficients_only(problem, before[k])
+                results[k] = solve(problem, self._solver, options, start)
                 last = None if order is None else results[k]
                 self._check_bounded(results[k].dual_gap)
         return [results[k] for k in range(len(levels))]
+
+    def _last_results(self, n: int, n_levels: int) -> list[SolverResult] | None:
+        """Those of the last fit, if this one may begin from them."""
+        if not self.warm_start or not hasattr(self, "result_"):
+            return None
+        last = self.result_ if isinstance(self.result_, list) else [self.result_]
+        fits = len(last) == n_levels and all(len(result.beta) == n for result in last)
+        return last if fits else None
 
     @property
     def _solver(self) -> str | Solver:

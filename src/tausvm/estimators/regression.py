@@ -17,6 +17,7 @@ from ..losses import (
     SquaredEpsilonInsensitive,
     SquaredPinball,
 )
+from ..solvers import Solver
 from .atomic import atomic
 from .levels import SeparateLevels
 from .machine import KernelMachine, Level
@@ -125,13 +126,14 @@ class LevelRegressor(SeparateLevels, KernelRegressor):
         scale_C: bool = True,
         epsilon: float = 0.0,
         fit_intercept: bool = True,
-        solver: str = "auto",
+        solver: str | Solver = "auto",
         shrinking: bool = True,
         cache_size: float = 2000,
         clip: float | str | None = None,
         time_limit: float | None = None,
         verbose: bool = False,
         max_iter: int = -1,
+        warm_start: bool = False,
         random_state: Any = None,
     ) -> None:
         self.tau = tau
@@ -151,6 +153,7 @@ class LevelRegressor(SeparateLevels, KernelRegressor):
         self.time_limit = time_limit
         self.verbose = verbose
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.random_state = random_state
 
 
@@ -195,8 +198,9 @@ class SVR(KernelRegressor):
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}
     fit_intercept : bool
         Whether there is an offset b; it is never penalised.
-    solver : {"auto", "block", "smo", "interior_point", "newton"}
-        ``newton`` serves the squared loss.
+    solver : {"auto", "block", "smo", "interior_point", "newton"} or Solver
+        ``newton`` serves the squared loss. A solver with settings of its own, such as
+        ``tausvm.solvers.SMO(working_set="halves")``, may stand for its name.
     shrinking : bool
         For ``smo``: leave settled variables out until a final check.
     cache_size : float
@@ -213,6 +217,10 @@ class SVR(KernelRegressor):
         Bound on the iterations of the solver, −1 for none. What an iteration is depends on
         the solver: a pair of variables for ``smo``, a block of them for ``block``, a
         factorisation or a few for ``newton`` and ``interior_point``.
+    warm_start : bool
+        Begin from the solution of the last fit where that had as many rows: the same rows with
+        another C, τ, ε or γ take fewer iterations. What is found does not depend on it but for
+        ``tol``.
     random_state : ignored
         Accepted so that code which sets it keeps working. Nothing here is random: equal data
         and threads give equal bits.
@@ -271,13 +279,14 @@ class SVR(KernelRegressor):
         epsilon: float = 0.1,
         loss: str = "epsilon_insensitive",
         fit_intercept: bool = True,
-        solver: str = "auto",
+        solver: str | Solver = "auto",
         shrinking: bool = True,
         cache_size: float = 2000,
         clip: float | str | None = None,
         time_limit: float | None = None,
         verbose: bool = False,
         max_iter: int = -1,
+        warm_start: bool = False,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -297,6 +306,7 @@ class SVR(KernelRegressor):
         self.time_limit = time_limit
         self.verbose = verbose
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.random_state = random_state
 
     def _losses(self) -> list[Loss]:
@@ -334,7 +344,7 @@ class QuantileSVR(LevelRegressor):
         Half-width of the tube inside which residuals cost nothing; above 0 it makes the
         solution sparser.
     kernel, degree, gamma, coef0, tol, fit_intercept, solver, shrinking, cache_size, clip, \
-time_limit, verbose, max_iter, random_state
+time_limit, verbose, max_iter, warm_start, random_state
         As in :class:`SVR`. ``time_limit`` covers all levels together, ``max_iter`` each.
 
     Attributes
@@ -403,7 +413,7 @@ class ExpectileSVR(LevelRegressor):
         Half-width of the tube inside which residuals cost nothing; at 0 every row is a
         support vector.
     kernel, degree, gamma, coef0, tol, fit_intercept, solver, shrinking, cache_size, clip, \
-time_limit, verbose, max_iter, random_state
+time_limit, verbose, max_iter, warm_start, random_state
         As in :class:`SVR`. ``time_limit`` covers all levels together, ``max_iter`` each.
 
     Attributes

@@ -113,6 +113,7 @@ def own_types() -> frozenset[type]:
         scalar.Laplacian,
         solvers.Progress,
         solvers.SolverResult,
+        *solvers.every_settings(),
         joint.JointResult,
         LinearResult,
         PathProblem,

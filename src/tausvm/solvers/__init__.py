@@ -17,9 +17,11 @@ from __future__ import annotations
 import numpy as np
 
 from .auto import Auto, explain
+from .barrier import Barrier
 from .block import Block
 from .interior_point import InteriorPoint
 from .newton import Newton
+from .polishing import Polishing
 from .problem import Certificate, Held, Point, Problem, certificate
 from .result import Patience, Progress, SolverOptions, SolverResult, Status
 from .smo import SMO, WORKING_SETS
@@ -37,7 +39,7 @@ def solve(
     problem: Problem,
     solver: str | Solver = "auto",
     options: SolverOptions | None = None,
-    start: SolverResult | None = None,
+    start: SolverResult | Point | None = None,
 ) -> SolverResult:
     """Solve a problem.
 
@@ -48,16 +50,21 @@ def solve(
         One of ``SOLVERS``, or a solver with settings of its own, such as
         ``SMO(working_set="halves")``. A solver that cannot serve the loss raises a ValueError.
     options : SolverOptions
-    start : SolverResult or None
+    start : SolverResult, Point or None
         A warm start: the solution of a problem with the same kernel matrix and another C, τ
         or ε. Its dual variables are clipped to the new bounds, and as much of its fitted
-        values as still holds is kept.
+        values as still holds is kept. A point is taken as it is, in the problem's own units.
     """
     chosen = solver_named(solver)
-    first = None if start is None else warm_start(problem, start)
+    first = warm_start(problem, start) if isinstance(start, SolverResult) else start
     # a step that overflows shows in the objectives, which every check looks at
     with np.errstate(over="ignore", invalid="ignore"):
         return chosen.solve(problem, options or SolverOptions(), first)
+
+
+def every_settings() -> list[type]:
+    """The classes that a solver with settings of its own is made of."""
+    return [*_SOLVERS.values(), Polishing, Barrier]
 
 
 def solver_named(solver: str | Solver) -> Solver:
@@ -74,6 +81,7 @@ __all__ = [
     "SOLVERS",
     "WORKING_SETS",
     "Auto",
+    "Barrier",
     "Block",
     "Certificate",
     "Held",
@@ -81,6 +89,7 @@ __all__ = [
     "Newton",
     "Patience",
     "Point",
+    "Polishing",
     "Problem",
     "Progress",
     "Solver",
@@ -88,6 +97,7 @@ __all__ = [
     "SolverResult",
     "Status",
     "certificate",
+    "every_settings",
     "explain",
     "solve",
     "warm_start",

@@ -19,3 +19,8 @@ def warm_start(problem: Problem, old: SolverResult) -> Point:
         return Point.of(beta, fitted=operator.product(beta))
     operator.add_rows(changed, moved[changed], fitted)
     return Point.of(beta, fitted=fitted)
+
+
+def coefficients_only(problem: Problem, old: SolverResult) -> Point:
+    """A feasible β near the old one, whose values are computed afresh: K may be another one."""
+    return Point.of(problem.feasible(problem.units.into(old.beta)))
