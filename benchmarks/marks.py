@@ -7,7 +7,7 @@ after the other. A ratio counts when it holds in three rounds, each for itself:
     auto       ``auto`` takes more than ``AUTO`` times the best of its own solvers
     peer       a peer is faster by more than ``PEER``
     unsolved   the fit did not reach its ``tol``
-    over       it did not end within the limit of the run
+    over       it did not end within the limit, and another side did
 """
 
 from __future__ import annotations
@@ -94,8 +94,7 @@ def _of_place(record: Record, clock: str) -> list[Mark]:
     """Marks that one place shows by itself."""
     place, ours = record.place, record.runs(OURS, clock)
     if not ours:
-        limit = record.sides.get(OURS, {}).get("over")
-        return [] if limit is None else [_over(record, clock, limit)]
+        return _over(record, clock)
     marks = []
     solvers = [side for side in MACHINES[place.estimator].solvers if record.runs(side, clock)]
     for kind, rivals, ratio in (
@@ -111,17 +110,21 @@ def _of_place(record: Record, clock: str) -> list[Mark]:
     return marks
 
 
-def _over(record: Record, clock: str, limit: float) -> Mark:
-    """A fit that did not end, beside the fastest side that did."""
+def _over(record: Record, clock: str) -> list[Mark]:
+    """A fit that did not end while another side did; where none did, that is as far as they go."""
+    limit = record.sides.get(OURS, {}).get("over")
     ended = [side for side in record.sides if record.runs(side, clock)]
-    if not ended:
-        return Mark("over", record.place, limit)
+    if limit is None or not ended:
+        return []
     best = min(ended, key=lambda side: min(record.runs(side, clock)))
-    return Mark("over", record.place, limit, best, min(record.runs(best, clock)))
+    return [Mark("over", record.place, limit, best, min(record.runs(best, clock)))]
 
 
 def _falling(records: Sequence[Record], clock: str) -> list[Mark]:
-    """Places of a profile beyond which more rows cost less; of each, the cheapest such."""
+    """Places of a profile beyond which more rows cost less; of each, the cheapest such.
+
+    A fit that did not end counts with the limit.
+    """
     lines: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for record in records:
         if record.profile != "random":
@@ -130,7 +133,8 @@ def _falling(records: Sequence[Record], clock: str) -> list[Mark]:
     for line in lines.values():
         line.sort(key=lambda record: record.place.n)
         for k, small in enumerate(line):
-            runs = small.runs(OURS, clock)
+            limit = small.sides.get(OURS, {}).get("over")
+            runs = small.runs(OURS, clock) if limit is None else [limit] * ROUNDS
             cheaper = [
                 large for large in line[k + 1 :] if exceeds(runs, large.runs(OURS, clock), FALLS)
             ]
@@ -184,5 +188,6 @@ def explanation() -> str:
         f"longer than {1e3 * LEAST:.0f} ms (shorter ones are repeated until then). *falls*: more "
         f"rows of the same profile cost less, by more than {FALLS}. *auto*: `auto` takes more than "
         f"{AUTO} times the best of its own solvers. *peer*: a peer is faster by more than {PEER}. "
-        "*unsolved*: the fit did not reach its `tol`. *over*: it did not end within the limit.\n"
+        "*unsolved*: the fit did not reach its `tol`. *over*: it did not end within the limit, "
+        "and another side did.\n"
     )

@@ -141,6 +141,12 @@ def test_a_fit_that_does_not_end_is_marked_with_a_bound() -> None:
     (mark,) = marks.find([Record(HERE, "random", sides)], "wall")
     assert (mark.kind, mark.rival) == ("over", "smo")
     assert "| > 20 | smo | 0.1 | > 200.00 |" in marks.table([mark])
+    # where nobody ended, that is as far as they go; unless more rows do end
+    alone = Record(HERE, "centre", {"auto": {"over": 20.0}})
+    assert marks.find([alone], "wall") == []
+    beyond = Record(replace(HERE, n=400), "centre", {"auto": ran(1.0, 1.0, 1.0)})
+    (mark,) = marks.find([alone, beyond], "wall")
+    assert (mark.kind, mark.ratio) == ("falls", 20.0)
 
 
 # --------------------------------------------------------------------------- map
