@@ -44,7 +44,7 @@ def test_levels_share_a_gram_matrix_and_start_warm(estimator, monkeypatch):
     solved = []
 
     def recorded(problem, solver, options, start):
-        solved.append((problem.gram, problem.terms.upper[0], start))
+        solved.append((problem.operator, problem.terms.upper[0], start))
         return solve(problem, solver, options, start)
 
     solve = machine.solve

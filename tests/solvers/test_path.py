@@ -138,14 +138,16 @@ def test_objectives_are_those_of_the_dual_problem(seed):
     posed = Problem(GivenKernel(case.K), case.y, terms, case.intercept == "free")
     fitted = case.K @ beta
     found = problem.certificate(beta, b, tau)
-    primal, dual = posed.primal_value(beta, fitted, b), posed.dual_value(beta, fitted)
+    primal, dual = posed.primal_value(beta, fitted, b), posed.dual_value(beta, beta, fitted)
     assert found.primal == pytest.approx(primal, rel=1e-9, abs=1e-12)
     assert found.dual == pytest.approx(dual, rel=1e-9, abs=1e-12)
     assert found.violation <= 1e-6
     # far from the solution too, where the gap is large
     other = problem.feasible(0.7 * beta, tau)
     fitted = case.K @ other
-    expected = relative_gap(posed.primal_value(other, fitted, b), posed.dual_value(other, fitted))
+    expected = relative_gap(
+        posed.primal_value(other, fitted, b), posed.dual_value(other, other, fitted)
+    )
     assert problem.certificate(other, b, tau).gap == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
