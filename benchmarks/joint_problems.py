@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from tausvm.kernels import SeparableGram, level_kernel
+from tausvm.kernels import level_kernel
 from tausvm.losses import GroupTerms, Pinball
-from tausvm.solvers.joint import JointCertificate, JointProblem, best_offsets
+from tausvm.operators import SeparableKernel
+from tausvm.solvers import Certificate, Point, Problem, certificate
 
 Array = NDArray[np.float64]
 
@@ -40,32 +41,30 @@ def five_features(n: int, seed: int = 0) -> tuple[Array, Array]:
     return X, np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + noise
 
 
-def build(x: Array, y: Array, epsilon: float, taus: Array = TAUS) -> JointProblem:
+def build(x: Array, y: Array, epsilon: float, taus: Array = TAUS) -> Problem:
     """The joint quantile problem with offsets."""
     X = np.asarray(x).reshape(len(y), -1)
     K = np.exp(-GAMMA * cdist(X, X, "sqeuclidean"))
     targets = np.ascontiguousarray(np.repeat(y[:, None], len(taus), axis=1))
     cost = np.full(len(y), C)
     terms = GroupTerms.build([Pinball(t) for t in taus], targets, cost, epsilon)
-    return JointProblem(SeparableGram(K, level_kernel(taus, GAMMA_TAU)), targets, terms, True)
+    return Problem(SeparableKernel(K, level_kernel(taus, GAMMA_TAU)), targets, terms, True)
 
 
-def certify(problem: JointProblem, alpha: Array) -> JointCertificate:
+def certify(problem: Problem, alpha: Array) -> Certificate:
     """Primal, dual and true gap at α, made feasible, with the best offsets for it."""
-    feasible = problem.feasible(alpha)
-    offsets = best_offsets(problem, problem.gram.product(feasible))
-    return problem.certificate(feasible, offsets)
+    return certificate(problem, Point.of(problem.feasible(alpha)))
 
 
-def coneqp(problem: JointProblem, max_iter: int = 100, tol: float = 1e-7) -> Array:
+def coneqp(problem: Problem, max_iter: int = 100, tol: float = 1e-7) -> Array:
     """α by CVXOPT's cone program solver, in the paper's scaling α/C."""
     from cvxopt import matrix, solvers, spmatrix
 
-    n, p = problem.shape
+    n, p = problem.y.shape
     m = n * p
     epsilon = problem.terms.epsilon
     P = matrix(0.0, (m + n, m + n))
-    P[:m, :m] = matrix(C * np.kron(problem.gram.K, problem.gram.B))
+    P[:m, :m] = matrix(C * np.kron(problem.operator.K, problem.operator.B))
     q = matrix(np.concatenate([-problem.y.ravel(), np.full(n, epsilon)]))
     # upper bounds, lower bounds, then a cone (tᵢ, αᵢ) a sample
     entries = np.arange(m)

@@ -13,15 +13,15 @@ import time
 from threadpoolctl import threadpool_limits
 
 from tausvm import JointExpectileSVR, JointQuantileSVR
-from tausvm.solvers.joint import JointOptions, JointProblem, solve_joint
+from tausvm.solvers import PrimalDualCD, Problem, Solver, SolverOptions, solve
 
 from .joint_problems import EPSILONS, build, certify, coneqp, five_features, sine
 from .timing import alternate
 
 
-def ours(problem: JointProblem, solver: str, options: JointOptions) -> object:
-    problem.gram.__dict__.pop("_joint_factors", None)  # every run factorises anew
-    return solve_joint(problem, solver, options).alpha
+def ours(problem: Problem, solver: str | Solver, options: SolverOptions) -> object:
+    problem.operator.kept.clear()  # every run factorises anew
+    return solve(problem, solver, options).beta
 
 
 def main() -> None:
@@ -49,11 +49,11 @@ def main() -> None:
 
 def compare(n: int, epsilon: float, options: argparse.Namespace) -> None:
     problem = build(*(five_features if options.full_rank else sine)(n), epsilon)
-    limited = JointOptions(tol=options.tol, time_limit=options.limit)
+    limited = SolverOptions(tol=options.tol, time_limit=options.limit)
     sides = {
-        "auto": lambda: ours(problem, "auto", JointOptions(tol=options.tol)),
-        "primal_dual_cd, active set": lambda: ours(problem, "primal_dual_cd", limited),
-        "primal_dual_cd": lambda: ours(problem, "primal_dual_cd", limited.with_(shrinking=False)),
+        "auto": lambda: ours(problem, "auto", SolverOptions(tol=options.tol)),
+        "primal_dual_cd, active set": lambda: ours(problem, PrimalDualCD(), limited),
+        "primal_dual_cd": lambda: ours(problem, PrimalDualCD(shrinking=False), limited),
     }
     if n <= options.largest_coneqp:
         sides["CVXOPT coneqp"] = lambda: coneqp(problem, tol=options.tol)

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from threadpoolctl import threadpool_limits
 
-from tausvm.kernels import Points, SeparableGram, level_kernel, make_kernel
+from tausvm.kernels import Points, level_kernel, make_kernel
 from tausvm.losses import GroupTerms, Pinball
-from tausvm.solvers import SolverOptions
-from tausvm.solvers.joint import JointProblem, JointResult, solve_joint
+from tausvm.operators import SeparableKernel
+from tausvm.solvers import Problem, SolverOptions, SolverResult, solve
 
 from . import data
 from .joint_reference import EPSILONS, PAPER
@@ -71,19 +71,19 @@ class Fits:
     """Fits on one set of training rows, all C and ε on one Gram matrix."""
 
     def __init__(self, K: Array, train: NDArray[np.int64], test: NDArray[np.int64], y: Array):
-        self.gram = SeparableGram(K[np.ix_(train, train)], level_kernel(TAUS, GAMMA_TAU))
+        self.operator = SeparableKernel(K[np.ix_(train, train)], level_kernel(TAUS, GAMMA_TAU))
         self.cross = K[np.ix_(test, train)]
         self.y = np.ascontiguousarray(np.repeat(y[train, None], len(TAUS), axis=1))
         self.target = y[test]
 
-    def fit(self, C: float, epsilon: float, tol: float) -> JointResult:
+    def fit(self, C: float, epsilon: float, tol: float) -> SolverResult:
         cost = np.full(len(self.y), C)
         terms = GroupTerms.build([Pinball(t) for t in TAUS], self.y, cost, epsilon)
-        problem = JointProblem(self.gram, self.y, terms, offset=True)
-        return solve_joint(problem, "auto", SolverOptions(tol=tol))
+        problem = Problem(self.operator, self.y, terms, offset=True)
+        return solve(problem, "auto", SolverOptions(tol=tol))
 
-    def loss(self, result: JointResult) -> float:
-        predicted = self.cross @ (result.alpha @ self.gram.B) + result.intercept
+    def loss(self, result: SolverResult) -> float:
+        predicted = self.cross @ (result.beta @ self.operator.B) + result.intercept
         return pinball(self.target, predicted)
 
 
@@ -104,7 +104,7 @@ def run_split(X: Array, y: Array, seed: int, epsilons: Sequence[float]) -> dict[
         risks = [sum(fold.loss(fold.fit(C, epsilon, FOLD_TOL)) for fold in folds) for C in CS]
         C = float(CS[int(np.argmin(risks))])
         result = whole.fit(C, epsilon, TOL)
-        size = np.linalg.norm(result.alpha / C, axis=1) / len(TAUS)
+        size = np.linalg.norm(result.beta / C, axis=1) / len(TAUS)
         out["loss"].append(100.0 * whole.loss(result))
         out["support"].append(100.0 * float((size > SUPPORT).mean()))
         out["C"].append(C)

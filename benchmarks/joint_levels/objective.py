@@ -35,4 +35,4 @@ class Objective(BaseObjective):
         }
 
     def get_one_result(self):
-        return {"alpha": np.zeros(self.problem.shape)}
+        return {"alpha": np.zeros(self.problem.y.shape)}

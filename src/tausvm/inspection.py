@@ -17,7 +17,6 @@ from .estimators.path_machine import PathMachine
 from .losses import EpsilonInsensitive, SquaredEpsilonInsensitive
 from .metrics import coverage, crossing_rate, mean_expectile_loss
 from .solvers import SolverResult
-from .solvers.joint import JointResult
 
 Array = NDArray[np.float64]
 
@@ -101,9 +100,9 @@ def levels(model: Any) -> list[float]:
     return [] if tau is None else [float(t) for t in np.atleast_1d(tau)]
 
 
-def certificates(model: Any) -> list[SolverResult | JointResult]:
+def certificates(model: Any) -> list[SolverResult]:
     """The results of the solves, one a level or one for all; empty for averaged models."""
-    results: list[SolverResult | JointResult] = []
+    results: list[SolverResult] = []
     if has_path(model):
         machine = last_step(model)
         found = [machine.certificate(tau) for tau in CERTIFIED]

@@ -277,7 +277,7 @@ def no_work(monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("work before the checks were done")
 
-    monkeypatch.setattr(joint_machine, "solve_joint", refuse)
+    monkeypatch.setattr(joint_machine, "solve", refuse)
     monkeypatch.setattr(joint_machine, "CachedKernel", refuse)
 
 
@@ -408,8 +408,10 @@ def test_global_random_state_is_left_alone(estimator):
 
 def with_options(monkeypatch, **changes):
     """Hand every joint fit these options."""
-    made = joint_machine.JointOptions
-    monkeypatch.setattr(joint_machine, "JointOptions", lambda **given: made(**{**given, **changes}))
+    made = joint_machine.SolverOptions
+    monkeypatch.setattr(
+        joint_machine, "SolverOptions", lambda **given: made(**{**given, **changes})
+    )
 
 
 @pytest.mark.parametrize("estimator", JOINT)

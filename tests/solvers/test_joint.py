@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from tausvm.kernels import Points, SeparableGram, TransformableGram, level_kernel, make_kernel
+from tausvm.kernels import Points, level_kernel, make_kernel
 from tausvm.losses import (
     DualTerms,
     EpsilonInsensitive,
@@ -17,20 +17,27 @@ from tausvm.losses import (
     SquaredEpsilonInsensitive,
     SquaredPinball,
 )
-from tausvm.solvers import SolverOptions, Status, joint
-from tausvm.solvers.joint import (
-    JointOptions,
-    JointProblem,
-    best_offsets,
-    factors,
-    solve_joint,
-    systems,
+from tausvm.operators import GivenKernel, SeparableKernel, TransformedKernel
+from tausvm.solvers import (
+    Auto,
+    Block,
+    JointInteriorPoint,
+    Point,
+    PrimalDualCD,
+    Problem,
+    SolverOptions,
+    Status,
+    certificate,
+    explain,
+    solve,
 )
+from tausvm.solvers.joint import factors
 from tausvm.solvers.joint.factors import KroneckerFactor, factor_of, pivoted_cholesky
-from tausvm.solvers.joint.interior_point import solve_interior_point
 from tausvm.solvers.joint.iterate import Iterate
+from tausvm.solvers.joint.offsets import best_offsets
+from tausvm.solvers.joint.posing import posed as pose
+from tausvm.solvers.joint.settings import Cones, Equations
 from tausvm.solvers.joint.systems import DenseSystem, FactorSystem
-from tausvm.solvers.linalg import LinAlgError
 from tausvm.solvers.units import Units
 
 from ..reference.joint import solve_program
@@ -39,7 +46,7 @@ TAUS = (0.25, 0.5, 0.75)
 
 
 def build(
-    gram: SeparableGram | TransformableGram,
+    gram: SeparableKernel | TransformedKernel,
     y: np.ndarray,
     kind: type = Pinball,
     C: float = 1.0,
@@ -47,11 +54,11 @@ def build(
     offset: bool = True,
     taus: tuple[float, ...] = TAUS,
     weight: np.ndarray | None = None,
-) -> JointProblem:
+) -> Problem:
     targets = np.repeat(y[:, None], len(taus), axis=1)
     cost = C * (np.ones(len(y)) if weight is None else weight)
     terms = GroupTerms.build([kind(t) for t in taus], targets, cost, epsilon)
-    return JointProblem(gram, targets, terms, offset)
+    return Problem(gram, targets, terms, offset)
 
 
 def wave(n: int, seed: int = 0, d: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -64,7 +71,7 @@ def rbf(X: np.ndarray, gamma: float = 0.5) -> np.ndarray:
     return make_kernel("rbf", gamma).between(Points(X), Points(X))
 
 
-def random_problem(seed: int) -> JointProblem:
+def random_problem(seed: int) -> Problem:
     """n ≤ 40, p ≤ 5, ε from 0 to 3, offsets on and off, four losses, weights, many kernels."""
     rng = np.random.default_rng(seed)
     n, p = int(rng.integers(5, 41)), int(rng.integers(1, 6))
@@ -89,14 +96,14 @@ def random_problem(seed: int) -> JointProblem:
     cost = 10.0 ** rng.uniform(-2, 2) * rng.uniform(0.5, 3.0, n)
     epsilon = float(rng.choice([0.0, 0.05, 0.3, 1.0, 3.0]))
     terms = GroupTerms.build(losses, np.ascontiguousarray(y), cost, epsilon)
-    return JointProblem(SeparableGram(K, B), np.ascontiguousarray(y), terms, seed % 2 == 0)
+    return Problem(SeparableKernel(K, B), np.ascontiguousarray(y), terms, seed % 2 == 0)
 
 
-def reference_value(problem: JointProblem) -> float:
+def reference_value(problem: Problem) -> float:
     """Minus the optimum of the dual by clarabel, which is that of the primal."""
     outputs = problem.terms.outputs
-    gram = problem.gram
-    hessian = np.kron(gram.K, gram.B)
+    operator = problem.operator
+    hessian = np.kron(operator.K, operator.B)
     table = outputs.lower, outputs.upper, outputs.ridge_minus, outputs.ridge_plus
     y = problem.y
     if problem.offset:
@@ -107,7 +114,7 @@ def reference_value(problem: JointProblem) -> float:
 @pytest.mark.parametrize("seed", range(80))
 def test_auto_against_clarabel(seed):
     problem = random_problem(seed)
-    result = solve_joint(problem, "auto", SolverOptions(tol=1e-8))
+    result = solve(problem, "auto", SolverOptions(tol=1e-8))
     expected = reference_value(problem)
     scale = abs(expected)
     if result.primal_objective == result.dual_objective == 0.0:  # clarabel's zero is rougher
@@ -121,10 +128,11 @@ def test_auto_against_clarabel(seed):
 @pytest.mark.parametrize("seed", range(0, 80, 4))
 def test_primal_dual_cd_reaches_the_same_optimum(seed):
     problem = random_problem(seed)
-    exact = solve_joint(problem, "auto", SolverOptions(tol=1e-8))
-    options = JointOptions(tol=1e-3, max_iter=4000, order=("random", "cyclic")[seed // 4 % 2])
+    exact = solve(problem, "auto", SolverOptions(tol=1e-8))
+    order = ("random", "cyclic")[seed // 4 % 2]
     for shrinking in (True, False):
-        result = solve_joint(problem, "primal_dual_cd", options.with_(shrinking=shrinking))
+        solver = PrimalDualCD(order=order, shrinking=shrinking)
+        result = solve(problem, solver, SolverOptions(tol=1e-3, max_iter=4000))
         # the certificate holds whether or not the passes were enough
         assert result.dual_objective <= exact.primal_objective * (1 + 1e-9) + 1e-12
         assert result.primal_objective >= exact.dual_objective * (1 - 1e-9) - 1e-12
@@ -139,15 +147,11 @@ def test_primal_dual_cd_reaches_the_same_optimum(seed):
 def test_solvers_agree_where_both_converge(kind, offset, epsilon):
     X, y = wave(60)
     problem = build(
-        SeparableGram(rbf(X), level_kernel(np.array(TAUS), 1.0)), y, kind, 1.0, epsilon, offset
+        SeparableKernel(rbf(X), level_kernel(np.array(TAUS), 1.0)), y, kind, 1.0, epsilon, offset
     )
-    exact = solve_joint(problem, "interior_point", SolverOptions(tol=1e-8))
-    for options in (
-        JointOptions(tol=1e-5),
-        JointOptions(tol=1e-5, order="cyclic"),
-        JointOptions(tol=1e-5, shrinking=False),
-    ):
-        result = solve_joint(problem, "primal_dual_cd", options)
+    exact = solve(problem, "interior_point", SolverOptions(tol=1e-8))
+    for solver in (PrimalDualCD(), PrimalDualCD(order="cyclic"), PrimalDualCD(shrinking=False)):
+        result = solve(problem, solver, SolverOptions(tol=1e-5))
         assert result.status is Status.SOLVED
         assert result.primal_objective == pytest.approx(exact.primal_objective, rel=2e-5)
         np.testing.assert_allclose(result.intercept, exact.intercept, atol=0.02)
@@ -155,9 +159,9 @@ def test_solvers_agree_where_both_converge(kind, offset, epsilon):
 
 def test_random_order_follows_its_seed():
     X, y = wave(30)
-    problem = build(SeparableGram(rbf(X), np.eye(3)), y, epsilon=0.2)
+    problem = build(SeparableKernel(rbf(X), np.eye(3)), y, epsilon=0.2)
     runs = [
-        solve_joint(problem, "primal_dual_cd", JointOptions(max_iter=5, seed=seed)).alpha
+        solve(problem, "primal_dual_cd", SolverOptions(max_iter=5, seed=seed)).beta
         for seed in (1, 1, 2)
     ]
     assert np.array_equal(runs[0], runs[1])
@@ -166,11 +170,13 @@ def test_random_order_follows_its_seed():
 
 def test_unknown_names_are_refused():
     X, y = wave(10)
-    problem = build(SeparableGram(rbf(X), np.eye(3)), y)
+    problem = build(SeparableKernel(rbf(X), np.eye(3)), y)
     with pytest.raises(ValueError, match=r"solver must be one of auto.*'smo'"):
-        solve_joint(problem, "smo")
+        solve(problem, "smo")
     with pytest.raises(ValueError, match=r"order must be one of random.*'shuffled'"):
-        solve_joint(problem, "primal_dual_cd", JointOptions(order="shuffled"))
+        PrimalDualCD(order="shuffled")
+    with pytest.raises(ValueError, match="must be one for several levels, got one for one: Block"):
+        solve(problem, Block())
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 2.0])
@@ -178,9 +184,9 @@ def test_unknown_names_are_refused():
 def test_certificate_evaluates_the_documented_formulas(kind, epsilon):
     X, y = wave(25)
     K, B = rbf(X), level_kernel(np.array(TAUS), 1.0)
-    problem = build(SeparableGram(K, B), y, kind, 2.0, epsilon)
-    result = solve_joint(problem, "primal_dual_cd", JointOptions(max_iter=3))
-    alpha, b = result.alpha, result.intercept
+    problem = build(SeparableKernel(K, B), y, kind, 2.0, epsilon)
+    result = solve(problem, "primal_dual_cd", SolverOptions(max_iter=3))
+    alpha, b = result.beta, result.intercept
     np.testing.assert_allclose(alpha.sum(axis=0), 0.0, atol=1e-12)
     square = sum(K[i, j] * alpha[i] @ B @ alpha[j] for i in range(len(y)) for j in range(len(y)))
     residual = problem.y - K @ alpha @ B - b
@@ -216,8 +222,8 @@ def group_loss_by_search(kind: type, residual: np.ndarray, epsilon: float) -> fl
 @pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.5])
 def test_best_offsets(kind, epsilon):
     X, y = wave(40)
-    problem = build(SeparableGram(rbf(X), np.eye(3)), y, kind, 1.0, epsilon)
-    fitted = 0.3 * np.random.default_rng(1).normal(size=problem.shape)
+    problem = build(SeparableKernel(rbf(X), np.eye(3)), y, kind, 1.0, epsilon)
+    fitted = 0.3 * np.random.default_rng(1).normal(size=problem.y.shape)
 
     def value(b: np.ndarray) -> float:
         return float(problem.terms.conjugate(problem.y - fitted - b).sum())
@@ -231,31 +237,31 @@ def test_best_offsets(kind, epsilon):
 
 def test_zero_is_optimal_for_a_wide_tube():
     X, y = wave(30)
-    problem = build(SeparableGram(rbf(X), np.eye(3)), y, epsilon=50.0)
+    problem = build(SeparableKernel(rbf(X), np.eye(3)), y, epsilon=50.0)
     for solver in ("interior_point", "primal_dual_cd"):
-        result = solve_joint(problem, solver)
+        result = solve(problem, solver)
         assert result.status is Status.SOLVED
-        assert not result.alpha.any()
+        assert not result.beta.any()
         assert result.primal_objective == result.dual_objective == 0.0
 
 
 def test_constant_targets():
     X, _ = wave(20)
     for offset in (True, False):
-        problem = build(SeparableGram(rbf(X), np.eye(3)), np.full(20, 0.0), offset=offset)
-        result = solve_joint(problem)
+        problem = build(SeparableKernel(rbf(X), np.eye(3)), np.full(20, 0.0), offset=offset)
+        result = solve(problem)
         assert result.status is Status.SOLVED
         assert result.dual_gap == 0.0
 
 
 def test_samples_are_support_vectors_for_all_levels_or_none():
     X, y = wave(120)
-    gram = SeparableGram(rbf(X), level_kernel(np.array(TAUS), 1.0))
+    gram = SeparableKernel(rbf(X), level_kernel(np.array(TAUS), 1.0))
     shares = []
     for epsilon in (0.1, 0.5, 1.0, 2.0):
         problem = build(gram, y, C=10.0, epsilon=epsilon)
-        result = solve_joint(problem, "auto", SolverOptions(tol=1e-6))
-        support = result.alpha.any(axis=1)
+        result = solve(problem, "auto", SolverOptions(tol=1e-6))
+        support = result.beta.any(axis=1)
         residual = problem.y - result.fitted - result.intercept
         lengths = np.linalg.norm(residual, axis=1)
         assert not support[lengths < epsilon * (1 - 1e-3)].any()
@@ -268,18 +274,18 @@ def test_samples_are_support_vectors_for_all_levels_or_none():
 @pytest.mark.parametrize("solver", ["interior_point", "primal_dual_cd"])
 def test_warm_starts_in_C_and_epsilon(solver):
     X, y = wave(80)
-    gram = SeparableGram(rbf(X), level_kernel(np.array(TAUS), 1.0))
-    options = JointOptions(tol=1e-4)
-    first = solve_joint(build(gram, y, C=1.0, epsilon=0.5), solver, options)
+    gram = SeparableKernel(rbf(X), level_kernel(np.array(TAUS), 1.0))
+    options = SolverOptions(tol=1e-4)
+    first = solve(build(gram, y, C=1.0, epsilon=0.5), solver, options)
     for C, epsilon in ((1.0, 0.52), (1.05, 0.5), (0.5, 0.5), (1.0, 0.0)):
         problem = build(gram, y, C=C, epsilon=epsilon)
-        warm = solve_joint(problem, solver, options, first)
-        cold = solve_joint(problem, solver, options)
+        warm = solve(problem, solver, options, first)
+        cold = solve(problem, solver, options)
         assert warm.status is cold.status is Status.SOLVED
         assert warm.primal_objective == pytest.approx(cold.primal_objective, rel=2e-4)
         if solver == "primal_dual_cd":
             assert warm.n_iter <= cold.n_iter
-    again = solve_joint(build(gram, y, C=1.0, epsilon=0.5), solver, options, first)
+    again = solve(build(gram, y, C=1.0, epsilon=0.5), solver, options, first)
     assert again.n_iter == 0
 
 
@@ -288,19 +294,20 @@ def test_warm_starts_in_C_and_epsilon(solver):
 def test_systems_give_the_same_step(kind, offset):
     """The matrix written out, reduced equations, and truncated ones with conjugate gradients."""
     X, y = wave(60)
-    gram = SeparableGram(rbf(X, 0.2), level_kernel(np.array(TAUS), 1.0))
+    gram = SeparableKernel(rbf(X, 0.2), level_kernel(np.array(TAUS), 1.0))
     problem = build(gram, y, kind, 1.0, 0.4, offset)
-    L, rest = pivoted_cholesky(gram.K.__getitem__, np.diagonal(gram.K).copy(), 12)
+    equations = Equations()
+    L, rest = pivoted_cholesky(gram.K.__getitem__, np.diagonal(gram.K).copy(), 12, 1e-13)
     truncated = KroneckerFactor(L, gram.output_factor, [12] * 3, rest[:, None, None] * gram.B)
     ways = [
-        DenseSystem(gram, offset),
-        FactorSystem(gram, factor_of(gram, dense=False), gram.shape, offset),
-        FactorSystem(gram, truncated, gram.shape, offset),
+        DenseSystem(gram, offset, equations),
+        FactorSystem(gram, factor_of(gram, equations, dense=False), gram.shape, offset, equations),
+        FactorSystem(gram, truncated, gram.shape, offset, equations),
     ]
     assert rest.sum() > 1e-6 * np.trace(gram.K)
     points = []
     for system in ways:
-        iterate = Iterate(problem.y, problem.terms, offset, system, gram.product)
+        iterate = Iterate(problem.y, problem.terms, offset, system, Cones())
         for _ in range(4):
             iterate.step()
         points.append((iterate.alpha, iterate.b))
@@ -309,16 +316,14 @@ def test_systems_give_the_same_step(kind, offset):
         np.testing.assert_allclose(b, points[0][1], atol=2e-4)
 
 
-def test_truncated_factors_still_reach_the_optimum(monkeypatch):
+def test_truncated_factors_still_reach_the_optimum():
     X, y = wave(150, d=4)
     K, B = rbf(X, 0.5), level_kernel(np.array(TAUS), 1.0)
-    exact = solve_joint(build(SeparableGram(K, B), y, C=5.0, epsilon=0.3))
-    monkeypatch.setattr(systems, "DENSE", 0)
-    monkeypatch.setattr(factors, "LEAST_WORK", 1e7)
-    monkeypatch.setattr(factors, "PRODUCTS", 1)
-    gram = SeparableGram(K, B)
-    rough = solve_joint(build(gram, y, C=5.0, epsilon=0.3))
-    assert factor_of(gram, dense=False).left is not None
+    exact = solve(build(SeparableKernel(K, B), y, C=5.0, epsilon=0.3))
+    gram = SeparableKernel(K, B)
+    cheap = Equations(dense=0, least_work=1e7, products=1)
+    rough = solve(build(gram, y, C=5.0, epsilon=0.3), JointInteriorPoint(equations=cheap))
+    assert factor_of(gram, cheap, dense=False).left is not None
     assert rough.status is Status.SOLVED
     assert rough.solver == "interior_point"
     assert rough.primal_objective == pytest.approx(exact.primal_objective, rel=2e-4)
@@ -327,16 +332,16 @@ def test_truncated_factors_still_reach_the_optimum(monkeypatch):
 def test_pivoted_cholesky():
     X, _ = wave(50)
     K = rbf(X, 0.1)
-    L, _ = pivoted_cholesky(K.__getitem__, np.diagonal(K).copy(), 50)
+    L, _ = pivoted_cholesky(K.__getitem__, np.diagonal(K).copy(), 50, 1e-13)
     np.testing.assert_allclose(L @ L.T, K, atol=1e-10)
     assert L.shape[1] < 50
-    short, left = pivoted_cholesky(K.__getitem__, np.diagonal(K).copy(), 5)
+    short, left = pivoted_cholesky(K.__getitem__, np.diagonal(K).copy(), 5, 1e-13)
     np.testing.assert_allclose(np.diagonal(K - short @ short.T), left, atol=1e-12)
 
 
-def transformable(X: np.ndarray) -> TransformableGram:
+def transformable(X: np.ndarray) -> TransformedKernel:
     images = [Points(np.ascontiguousarray(X * scale)) for scale in (1.0, 0.7, 0.4)]
-    return TransformableGram(make_kernel("poly", 1.0, 2, 1.0), images)
+    return TransformedKernel(make_kernel("poly", 1.0, 2, 1.0), images)
 
 
 def test_transformable_products():
@@ -350,8 +355,6 @@ def test_transformable_products():
     np.testing.assert_allclose(gram.product(alpha), expected, rtol=1e-12)
     np.testing.assert_allclose(gram.diagonal[4, 1, 2], whole[n + 4, 2 * n + 4], rtol=1e-12)
     np.testing.assert_allclose(gram.column(3, 2)[7, 1], whole[n + 7, 2 * n + 3], rtol=1e-12)
-    entries = gram.entries(np.array([1, 5]), np.array([0, 2]))
-    np.testing.assert_allclose(entries[0, 1], whole[1, 2 * n + 5], rtol=1e-12)
     rows, slots = gram.rows(np.array([3, 9, 3]))
     block = rows[slots[9]].reshape(p, n, p)
     np.testing.assert_allclose(block[2], gram.column(9, 2), rtol=1e-12)
@@ -361,10 +364,10 @@ def test_transformable_products():
 def test_transformable_solvers_agree(n):
     X, y = wave(n)
     problem = build(transformable(X), y, C=0.1, epsilon=0.3)
-    exact = solve_joint(problem, "auto", SolverOptions(tol=1e-7))
+    exact = solve(problem, "auto", SolverOptions(tol=1e-7))
     assert exact.status is Status.SOLVED
-    options = JointOptions(tol=1e-2, max_iter=3000)
-    result = solve_joint(problem, "primal_dual_cd", options)
+    options = SolverOptions(tol=1e-2, max_iter=3000)
+    result = solve(problem, "primal_dual_cd", options)
     assert result.primal_objective == pytest.approx(exact.primal_objective, rel=2e-2)
     assert result.dual_objective <= exact.primal_objective * (1 + 1e-9)
 
@@ -383,7 +386,7 @@ def admissible_side(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.nd
     return np.zeros(n), np.zeros(n)
 
 
-def admissible_problem(seed: int) -> JointProblem:
+def admissible_problem(seed: int) -> Problem:
     """Terms that no shipped loss has: every pair of sides, another one an output."""
     rng = np.random.default_rng(seed)
     n, p = int(rng.integers(8, 41)), int(rng.integers(1, 5))
@@ -400,21 +403,21 @@ def admissible_problem(seed: int) -> JointProblem:
     B = mixing @ mixing.T if seed % 2 else np.eye(p)
     y = np.ascontiguousarray(rng.normal(size=(n, p)) + 3.0 * rng.normal(size=p))
     terms = GroupTerms(DualTerms(numbers), epsilon)
-    return JointProblem(SeparableGram(K, B), y, terms, bool(rng.random() < 0.6))
+    return Problem(SeparableKernel(K, B), y, terms, bool(rng.random() < 0.6))
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_every_admissible_loss_against_clarabel(seed):
     problem = admissible_problem(seed)
     expected = reference_value(problem)
-    constant = problem.terms.conjugate(problem.y - problem.constants).sum()
+    constant = problem.terms.conjugate(problem.y - problem.constant).sum()
     scale = max(abs(expected), 1e-6 * constant, 1e-6)  # clarabel's zero is rougher
     for solver in ("interior_point", "auto"):
-        result = solve_joint(problem, solver, SolverOptions(tol=1e-7))
+        result = solve(problem, solver, SolverOptions(tol=1e-7))
         assert result.status is Status.SOLVED
         assert abs(result.primal_objective - expected) <= 1e-5 * scale
         assert abs(result.dual_objective - expected) <= 1e-5 * scale
-    passes = solve_joint(problem, "primal_dual_cd", JointOptions(tol=1e-3, max_iter=1000))
+    passes = solve(problem, "primal_dual_cd", SolverOptions(tol=1e-3, max_iter=1000))
     assert passes.dual_objective <= expected + 1e-5 * scale
     assert passes.primal_objective >= expected - 1e-5 * scale
     assert passes.primal_objective - expected <= passes.dual_gap * passes.primal_objective + 1e-5
@@ -432,8 +435,8 @@ def test_quantile_huber_loss(taus, epsilon):
         [-ones * (1 - taus), ones * taus, 0 * ones * taus, ones / (1 - taus), ones / taus]
     )
     terms = GroupTerms(DualTerms(numbers), epsilon)
-    gram = SeparableGram(rbf(X), level_kernel(taus, 1.0))
-    result = solve_joint(JointProblem(gram, targets, terms, True), options=SolverOptions(tol=1e-8))
+    gram = SeparableKernel(rbf(X), level_kernel(taus, 1.0))
+    result = solve(Problem(gram, targets, terms, True), options=SolverOptions(tol=1e-8))
     assert result.status is Status.SOLVED
     assert result.solver == "interior_point"
 
@@ -441,27 +444,27 @@ def test_quantile_huber_loss(taus, epsilon):
 def test_entries_settle_where_no_other_reaches_the_bound():
     """A bound that no entry reaches must not pull the nearest ones to it."""
     problem = admissible_problem(522)
-    result = solve_joint(problem, "interior_point", SolverOptions(tol=1e-7))
+    result = solve(problem, "interior_point", SolverOptions(tol=1e-7))
     assert result.status is Status.SOLVED
 
 
-def posed(seed: int, factor: float = 1.0, shift: float = 0.0) -> JointProblem:
+def posed(seed: int, factor: float = 1.0, shift: float = 0.0) -> Problem:
     plain = random_problem(seed)
     numbers = plain.terms.outputs.numbers.copy()
     numbers[:2] *= factor
     y = plain.y * factor + shift
     terms = GroupTerms(DualTerms(numbers), plain.terms.epsilon * factor)
     units = Units.of(y, np.ones(len(y)), plain.offset)
-    return JointProblem.posed(plain.gram, y, terms, plain.offset, units)
+    return pose(plain.operator, y, terms, plain.offset, units)
 
 
 @pytest.mark.parametrize("seed", range(0, 24, 3))
 def test_results_are_in_the_units_of_the_data(seed):
     plain, options = random_problem(seed), SolverOptions(tol=1e-8)
-    base = solve_joint(plain, options=options)
+    base = solve(plain, options=options)
     for factor in (1.0, 1e-9, 1e9):
         problem = posed(seed, factor, 1e3 * factor if plain.offset else 0.0)
-        result = solve_joint(problem, options=options)
+        result = solve(problem, options=options)
         assert result.status is Status.SOLVED
         size = max(base.primal_objective, 1e-9)
         assert abs(result.primal_objective / factor**2 - base.primal_objective) <= 1e-6 * size
@@ -470,12 +473,12 @@ def test_results_are_in_the_units_of_the_data(seed):
         outputs = DualTerms(plain.terms.outputs.numbers.copy())
         outputs.numbers[:2] *= factor
         terms = GroupTerms(outputs, plain.terms.epsilon * factor)
-        again = JointProblem(plain.gram, y, terms, plain.offset)
-        certificate = again.certificate(result.alpha, result.intercept)
-        scale = max(abs(certificate.primal), 1e-9 * factor**2)
-        assert abs(certificate.primal - result.primal_objective) <= 1e-7 * scale
-        np.testing.assert_allclose(result.fitted, certificate.fitted, rtol=1e-9, atol=1e-9 * factor)
-        warm = solve_joint(problem, options=options, start=result)
+        again = Problem(plain.operator, y, terms, plain.offset)
+        found = certificate(again, Point.of(result.beta, result.intercept))
+        scale = max(abs(found.primal), 1e-9 * factor**2)
+        assert abs(found.primal - result.primal_objective) <= 1e-7 * scale
+        np.testing.assert_allclose(result.fitted, found.fitted, rtol=1e-9, atol=1e-9 * factor)
+        warm = solve(problem, options=options, start=result)
         assert warm.n_iter == 0
 
 
@@ -494,50 +497,59 @@ class Clock:
 @pytest.mark.parametrize("tick", [0.01, 0.4, 30.0])
 def test_time_limits_include_the_certificate(solver, tick):
     X, y = wave(120, d=4)
-    problem = build(SeparableGram(rbf(X), level_kernel(np.array(TAUS), 1.0)), y, C=100.0)
+    problem = build(SeparableKernel(rbf(X), level_kernel(np.array(TAUS), 1.0)), y, C=100.0)
     clock = Clock(tick)
-    result = solve_joint(
-        problem, solver, JointOptions(tol=1e-13, time_limit=2.0, clock=clock, max_iter=500)
+    result = solve(
+        problem, solver, SolverOptions(tol=1e-13, time_limit=2.0, clock=clock, max_iter=500)
     )
     assert clock.now <= 2.0 + 6 * tick
-    assert problem.gram.watch is None
+    assert problem.operator.watch is None
     if tick >= 0.4:
         assert result.status is Status.TIME_LIMIT
     if tick == 30.0:  # no time at all: the best constants with their gap
-        assert not result.alpha.any()
+        assert not result.beta.any()
         assert result.dual_gap == pytest.approx(1.0)
-    expected = problem.certificate(result.alpha, result.intercept)
+    expected = certificate(problem, Point.of(result.beta, result.intercept))
     assert result.dual_gap == pytest.approx(expected.gap)
 
 
 def test_a_limit_that_was_not_given_is_not_reached():
     """Rounding ends a solve at an extreme kernel scale, and is named as what did."""
     X, y = wave(40)
-    problem = build(SeparableGram(1e14 * rbf(X), level_kernel(np.array(TAUS), 1.0)), y)
-    alone = solve_joint(problem, "interior_point", SolverOptions(tol=1e-12))
-    both = solve_joint(problem, "auto", SolverOptions(tol=1e-12))
+    problem = build(SeparableKernel(1e14 * rbf(X), level_kernel(np.array(TAUS), 1.0)), y)
+    alone = solve(problem, "interior_point", SolverOptions(tol=1e-12))
+    both = solve(problem, "auto", SolverOptions(tol=1e-12))
     assert both.status is Status.NUMERICAL_ERROR
     assert both.primal_objective <= alone.primal_objective * (1 + 1e-9)
     assert both.dual_gap <= alone.dual_gap * (1 + 1e-9)
 
 
-def test_auto_keeps_the_smaller_primal_where_gaps_say_nothing(monkeypatch):
+@dataclass(frozen=True)
+class Prepared(JointInteriorPoint):
+    """A solver that gives a result made before."""
+
+    result: object = None
+
+    def solve(self, problem, options, start=None):
+        return self.result
+
+
+def test_auto_keeps_the_smaller_primal_where_gaps_say_nothing():
     X, y = wave(30)
-    problem = build(SeparableGram(rbf(X), np.eye(3)), y, C=10.0)
-    good = solve_joint(problem, options=SolverOptions(tol=1e-6))
-    worse = solve_joint(problem, "primal_dual_cd", JointOptions(max_iter=0))
+    problem = build(SeparableKernel(rbf(X), np.eye(3)), y, C=10.0)
+    good = solve(problem, options=SolverOptions(tol=1e-6))
+    worse = solve(problem, "primal_dual_cd", SolverOptions(max_iter=0))
     first = replace(good, dual_objective=-1e9, dual_gap=1.0, status=Status.NUMERICAL_ERROR)
     second = replace(worse, dual_gap=0.9, status=Status.MAX_ITER)
-    monkeypatch.setattr(joint, "solve_interior_point", lambda *_: first)
-    monkeypatch.setattr(joint, "solve_primal_dual_cd", lambda *_: second)
+    auto = Auto(joint_interior_point=Prepared(result=first), primal_dual_cd=Prepared(result=second))
     assert second.primal_objective > first.primal_objective
-    assert solve_joint(problem).primal_objective == good.primal_objective
+    assert solve(problem, auto).primal_objective == good.primal_objective
 
 
 def test_passes_end_where_rounding_ends_them():
     X, y = wave(5)
-    problem = build(SeparableGram(rbf(X), np.eye(3)), y, epsilon=0.1)
-    result = solve_joint(problem, "primal_dual_cd", JointOptions(tol=0.0))
+    problem = build(SeparableKernel(rbf(X), np.eye(3)), y, epsilon=0.1)
+    result = solve(problem, "primal_dual_cd", SolverOptions(tol=0.0))
     assert result.status in (Status.NUMERICAL_ERROR, Status.SOLVED)
     assert result.dual_gap <= 1e-9
 
@@ -546,17 +558,17 @@ def test_passes_end_where_rounding_ends_them():
 def test_passes_end_without_a_kernel_to_speak_of(epsilon):
     """Offsets must move by what the residuals ask, not by what a tiny kernel allows."""
     X, y = wave(40)
-    problem = build(SeparableGram(1e-30 * rbf(X), np.eye(3)), y, epsilon=epsilon)
-    result = solve_joint(problem, "primal_dual_cd", JointOptions(max_iter=2000))
+    problem = build(SeparableKernel(1e-30 * rbf(X), np.eye(3)), y, epsilon=epsilon)
+    result = solve(problem, "primal_dual_cd", SolverOptions(max_iter=2000))
     assert result.status is Status.SOLVED
 
 
 def test_room_bounds_the_factors():
     X, y = wave(400, d=4)
-    gram = SeparableGram(rbf(X, 3.0), level_kernel(np.array(TAUS), 1.0))
+    gram = SeparableKernel(rbf(X, 3.0), level_kernel(np.array(TAUS), 1.0))
     gram.room = 20e6
-    assert systems.interior_point_bytes(*gram.shape) > gram.room
-    assert solve_joint(build(gram, y), options=SolverOptions(max_iter=3)).solver == "primal_dual_cd"
+    assert JointInteriorPoint().bytes_needed(*gram.shape) > gram.room
+    assert solve(build(gram, y), options=SolverOptions(max_iter=3)).solver == "primal_dual_cd"
     wide = factors._most_columns(1000, 1e6)
     assert factors._factor_bytes(1000, wide) <= 1e6 < factors._factor_bytes(1000, wide + 1)
 
@@ -564,31 +576,57 @@ def test_room_bounds_the_factors():
 @pytest.mark.parametrize("solver", ["interior_point", "primal_dual_cd"])
 def test_limits(solver):
     X, y = wave(300, d=4)
-    problem = build(SeparableGram(rbf(X), level_kernel(np.array(TAUS), 1.0)), y, C=100.0)
-    short = solve_joint(problem, solver, JointOptions(tol=1e-9, max_iter=2))
+    problem = build(SeparableKernel(rbf(X), level_kernel(np.array(TAUS), 1.0)), y, C=100.0)
+    short = solve(problem, solver, SolverOptions(tol=1e-9, max_iter=2))
     assert short.status is Status.MAX_ITER
     assert short.n_iter == 2
     assert 0 < short.dual_gap < np.inf
     seen = []
-    stopped = solve_joint(
+    stopped = solve(
         problem,
         solver,
-        JointOptions(tol=1e-9, callback=lambda at: seen.append(at) or len(seen) > 1),
+        SolverOptions(tol=1e-9, callback=lambda at: seen.append(at) or len(seen) > 1),
     )
     assert stopped.status is Status.STOPPED_BY_CALLBACK
     assert [at.n_iter for at in seen] == sorted(at.n_iter for at in seen)
     assert stopped.trace[-1] is seen[-1]
 
 
-def test_auto_rescues_a_broken_interior_point(monkeypatch):
+def test_auto_rescues_a_broken_interior_point():
     X, y = wave(30)
-    problem = build(SeparableGram(rbf(X), np.eye(3)), y, C=0.3, epsilon=0.2)
-
-    def broken(self):
-        raise LinAlgError("not today")
-
-    monkeypatch.setattr(Iterate, "step", broken)
-    assert solve_interior_point(problem, SolverOptions()).status is Status.NUMERICAL_ERROR
-    result = solve_joint(problem)
+    problem = build(SeparableKernel(rbf(X), np.eye(3)), y, C=0.3, epsilon=0.2)
+    broken = JointInteriorPoint(equations=Equations(lifts=()))  # no factor is ever found
+    assert solve(problem, broken).status is Status.NUMERICAL_ERROR
+    result = solve(problem, Auto(joint_interior_point=broken))
     assert result.status is Status.SOLVED
     assert result.solver == "primal_dual_cd"
+
+
+def test_auto_says_what_it_does_with_several_levels():
+    X, y = wave(30)
+    problem = build(SeparableKernel(rbf(X), np.eye(3)), y)
+    assert explain(problem).startswith("-> interior_point   several levels or outputs, with room")
+    problem.operator.room = 0.0
+    assert "-> primal_dual_cd   several levels" in explain(problem)
+
+
+@pytest.mark.parametrize("offset", [True, False])
+@pytest.mark.parametrize("epsilon", [0.0, 0.2])
+@pytest.mark.parametrize("kind", [Pinball, SquaredPinball])
+def test_one_level_is_the_problem_of_one_level(kind, epsilon, offset):
+    """The same optimum, the same certificate at the same point, the same result in shape."""
+    X, y = wave(50)
+    K = rbf(X)
+    together = build(SeparableKernel(K, np.eye(1)), y, kind, 2.0, epsilon, offset, (0.3,))
+    terms = kind(0.3, epsilon).dual_terms(y, np.full(50, 2.0))
+    alone = Problem(GivenKernel(K), y, terms, offset)
+    options = SolverOptions(tol=1e-9)
+    ours, theirs = solve(together, options=options), solve(alone, options=options)
+    assert ours.status is theirs.status is Status.SOLVED
+    assert ours.primal_objective == pytest.approx(theirs.primal_objective, rel=1e-8)
+    np.testing.assert_allclose(ours.fitted[:, 0], theirs.fitted, atol=1e-5)
+    point = Point.of(theirs.beta, theirs.intercept)
+    group = Point.of(theirs.beta[:, None], np.array([theirs.intercept]))
+    first, second = certificate(alone, point), certificate(together, group)
+    assert second.primal == pytest.approx(first.primal, rel=1e-12)
+    assert second.dual == pytest.approx(first.dual, rel=1e-12)

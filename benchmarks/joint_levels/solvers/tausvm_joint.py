@@ -7,12 +7,12 @@ from benchopt.stopping_criterion import SufficientProgressCriterion
 from threadpoolctl import threadpool_limits
 
 from benchmarks.joint_problems import PATIENCE
-from tausvm.solvers.joint import JointOptions, solve_joint
+from tausvm.solvers import Auto, PrimalDualCD, SolverOptions, solve
 
 VARIANTS = {
-    "auto": ("auto", True),
-    "primal_dual_cd with active set": ("primal_dual_cd", True),
-    "primal_dual_cd": ("primal_dual_cd", False),
+    "auto": Auto(),
+    "primal_dual_cd with active set": PrimalDualCD(),
+    "primal_dual_cd": PrimalDualCD(shrinking=False),
 }
 
 
@@ -28,10 +28,9 @@ class Solver(BaseSolver):
         self.threads = threadpool_limits(1)
 
     def run(self, n_iter):
-        self.problem.gram.__dict__.pop("_joint_factors", None)  # every run factorises anew
-        solver, active_set = VARIANTS[self.variant]
-        options = JointOptions(tol=1e-10, max_iter=n_iter, shrinking=active_set)
-        self.alpha = solve_joint(self.problem, solver, options).alpha
+        self.problem.operator.kept.clear()  # every run factorises anew
+        options = SolverOptions(tol=1e-10, max_iter=n_iter)
+        self.alpha = solve(self.problem, VARIANTS[self.variant], options).beta
 
     def get_result(self):
         return {"alpha": self.alpha}

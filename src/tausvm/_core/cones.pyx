@@ -81,9 +81,9 @@ cdef class Pairs:
             self.sv[k] += length * self.ds[k]
             self.zv[k] += length * self.dz[k]
 
-    def vanishing(self):
-        """Which slacks are on their way to 0: small where their multiplier is not, as begun."""
-        return self.s / self.begun < 1e-3 * self.z
+    def vanishing(self, double share):
+        """Which slacks are below this share of their multiplier, both as begun."""
+        return self.s / self.begun < share * self.z
 
 
 cdef class Bounds:
@@ -109,9 +109,9 @@ cdef class Bounds:
     def complementarity(self):
         return self.pairs.after(0.0)
 
-    def reached(self):
+    def reached(self, double share):
         """The entries on their way to the bound."""
-        return self.entries[self.pairs.vanishing()]
+        return self.entries[self.pairs.vanishing(share)]
 
     def add_gradient(self, double[:, ::1] out):
         cdef Py_ssize_t k
@@ -202,12 +202,12 @@ cdef class Half:
         self.floor.step(length)
         self.ceiling.step(length)
 
-    def reached(self):
+    def reached(self, double share):
         """Whether each part is on its way to its end."""
         slots = np.asarray(self.slot)
         out = np.zeros(self.m, dtype=bool)
         if self.ceiling.m:
-            out[slots >= 0] = self.ceiling.vanishing()[slots[slots >= 0]]
+            out[slots >= 0] = self.ceiling.vanishing(share)[slots[slots >= 0]]
         return out
 
 

@@ -167,65 +167,101 @@ def group_response(const double[:, ::1] residual, const double[:, :, ::1] terms,
                     &shift[i, 0])
 
 
-def primal_dual_steps(double[:, ::1] alpha, double[:, ::1] gradient, double[:, ::1] theta,
-                      double[::1] weighted_sum, const double[:, ::1] rows,
-                      const int64_t[::1] slots, const double[:, ::1] B, bint separable,
-                      const double[:, :, ::1] terms, double epsilon,
-                      const double[::1] nu, const double[::1] stiffness, double inverse_nu_sum,
-                      const int64_t[::1] order, const int64_t[::1] active, bint offset):
-    """Steps of Algorithm 1 at the samples ``order``, with incremental products.
+cdef class PrimalDualSteps:
+    """α, θ and the products of primal-dual coordinate descent, kept by increments.
 
-    ``stiffness`` is 1/μ, 0 for a step as long as the terms allow. ``gradient`` = ∇s(α) is kept
-    at the samples ``active``; ``weighted_sum`` is Σᵢ (θᵢ/νᵢ + αᵢ), so that the projection onto
-    span(1) costs p operations. Row i of the scalar kernel is rows[slots[i]], n numbers where
-    the kernel is k·B, and the p×(n·p) block of a general matrix-valued kernel otherwise.
+    ``alpha`` and ``theta`` are the caller's arrays. ``stiffness`` is 1/μ, 0 for a step as long as the
+    terms allow. ``gradient`` = ∇s(α); ``weighted_sum`` is Σᵢ (θᵢ/νᵢ + αᵢ) and ``inverse_nu_sum``
+    1/Σ(1/νᵢ), both over the samples that take part, so that the projection onto span(1) costs p
+    operations. ``B`` is that of k·B, None for a general matrix-valued kernel.
     """
-    cdef Py_ssize_t t, i, j, l, k, p = alpha.shape[1], n = alpha.shape[0]
-    cdef Py_ssize_t m = active.shape[0], steps = order.shape[0]
-    cdef double[::1] buffer = np.empty(8 * p)
-    cdef double* work = &buffer[0]
-    cdef double* z = work + 3 * p
-    cdef double* new = work + 4 * p
-    cdef double* shift = work + 5 * p
-    cdef double* moved = work + 6 * p
-    cdef double* mapped = work + 7 * p
-    cdef double bar, largest, value
-    cdef const double* row
-    cdef double* g
-    with nogil:
-        for t in range(steps):
-            i = order[t]
-            for j in range(p):
-                value = gradient[i, j]
-                if offset:
-                    bar = weighted_sum[j] * inverse_nu_sum
-                    value += 2.0 * bar - theta[i, j]
-                    weighted_sum[j] += (bar - theta[i, j]) / nu[i]
-                    theta[i, j] = bar
-                z[j] = alpha[i, j] * stiffness[i] - value
-            respond(z, &terms[0, i, 0], &terms[1, i, 0], &terms[3, i, 0], &terms[4, i, 0],
-                    stiffness[i], p, epsilon, work, new, shift)
-            largest = 0.0
-            for j in range(p):
-                moved[j] = new[j] - alpha[i, j]
-                largest = max(largest, fabs(moved[j]))
-                alpha[i, j] = new[j]
-                if offset:
-                    weighted_sum[j] += moved[j]
-            if largest == 0.0:
-                continue
-            row = &rows[slots[i], 0]
-            if separable:
+
+    cdef readonly object gradient
+    cdef public object weighted_sum
+    cdef public double inverse_nu_sum
+    cdef double[:, ::1] alpha, theta, gradient_of
+    cdef const double[:, :, ::1] terms
+    cdef const double[:, ::1] B
+    cdef const double[::1] nu, stiffness
+    cdef double[::1] buffer
+    cdef double epsilon
+    cdef bint separable, offset
+
+    def __init__(self, double[:, ::1] alpha, double[:, ::1] theta,
+                 const double[:, :, ::1] terms, double epsilon, const double[::1] nu,
+                 const double[::1] stiffness, const double[:, ::1] B, bint offset):
+        cdef Py_ssize_t n = alpha.shape[0], p = alpha.shape[1]
+        check(p > 0 and theta.shape[0] == n and theta.shape[1] == p and terms.shape[0] == 5
+              and terms.shape[1] == n and terms.shape[2] == p and nu.shape[0] == n
+              and stiffness.shape[0] == n,
+              "theta, terms, nu and stiffness must have the shape of alpha")
+        self.separable = B is not None
+        check(not self.separable or (B.shape[0] == p and B.shape[1] == p),
+              "B must have a row and a column an output")
+        self.alpha, self.theta, self.terms, self.epsilon = alpha, theta, terms, epsilon
+        self.nu, self.stiffness, self.B, self.offset = nu, stiffness, B, offset
+        self.gradient = np.zeros((n, p))
+        self.gradient_of = self.gradient
+        self.weighted_sum = np.zeros(p)
+        self.inverse_nu_sum = 0.0
+        self.buffer = np.empty(8 * p)
+
+    def run(self, const double[:, ::1] rows, const int64_t[::1] slots,
+            const int64_t[::1] order, const int64_t[::1] active):
+        """A step at each of the samples ``order``; the gradient is kept at the samples ``active``.
+
+        Row i of the scalar kernel is rows[slots[i]], n numbers where the kernel is k·B, and the
+        p×(n·p) block of a general matrix-valued kernel otherwise.
+        """
+        cdef double[::1] weighted_sum = self.weighted_sum
+        cdef double[:, ::1] alpha = self.alpha, theta = self.theta, gradient = self.gradient_of
+        cdef Py_ssize_t t, i, j, l, k, p = alpha.shape[1], n = alpha.shape[0]
+        cdef Py_ssize_t m = active.shape[0], steps = order.shape[0]
+        cdef double* work = &self.buffer[0]
+        cdef double* z = work + 3 * p
+        cdef double* new = work + 4 * p
+        cdef double* shift = work + 5 * p
+        cdef double* moved = work + 6 * p
+        cdef double* mapped = work + 7 * p
+        cdef double bar, largest, value
+        cdef const double* row
+        cdef double* g
+        check(slots.shape[0] == n and rows.shape[1] == (n if self.separable else p * n * p),
+              "rows must have a number a sample, or p times p of them, and slots one")
+        with nogil:
+            for t in range(steps):
+                i = order[t]
                 for j in range(p):
-                    mapped[j] = 0.0
-                    for k in range(p):
-                        mapped[j] += B[j, k] * moved[k]
-                for l in range(m):
-                    g = &gradient[active[l], 0]
-                    value = row[active[l]]
+                    value = gradient[i, j]
+                    if self.offset:
+                        bar = weighted_sum[j] * self.inverse_nu_sum
+                        value += 2.0 * bar - theta[i, j]
+                        weighted_sum[j] += (bar - theta[i, j]) / self.nu[i]
+                        theta[i, j] = bar
+                    z[j] = alpha[i, j] * self.stiffness[i] - value
+                respond(z, &self.terms[0, i, 0], &self.terms[1, i, 0], &self.terms[3, i, 0],
+                        &self.terms[4, i, 0], self.stiffness[i], p, self.epsilon, work, new, shift)
+                largest = 0.0
+                for j in range(p):
+                    moved[j] = new[j] - alpha[i, j]
+                    largest = max(largest, fabs(moved[j]))
+                    alpha[i, j] = new[j]
+                    if self.offset:
+                        weighted_sum[j] += moved[j]
+                if largest == 0.0:
+                    continue
+                row = &rows[slots[i], 0]
+                if self.separable:
                     for j in range(p):
-                        g[j] += value * mapped[j]
-            else:
+                        mapped[j] = 0.0
+                        for k in range(p):
+                            mapped[j] += self.B[j, k] * moved[k]
+                    for l in range(m):
+                        g = &gradient[active[l], 0]
+                        value = row[active[l]]
+                        for j in range(p):
+                            g[j] += value * mapped[j]
+                    continue
                 for k in range(p):
                     if moved[k] == 0.0:
                         continue

@@ -242,7 +242,7 @@ class JointQuantileSVR(JointLevels):
         B, None for a transformable kernel.
     coef_ : array (n_levels, n_features)
         For ``kernel="linear"``.
-    result_ : JointResult
+    result_ : SolverResult
         Status, both objectives, gap, KKT violation, iterations, seconds and trace.
     dual_gap_ : float
     n_iter_ : int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,26 +12,26 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..kernels import (
-    MatrixGram,
-    Points,
-    SeparableGram,
-    TransformableGram,
-    TransformableKernel,
-    UnknownGram,
-    check_output_matrix,
-    make_kernel,
-)
+from ..kernels import Points, TransformableKernel, check_output_matrix, make_kernel
 from ..losses import GroupTerms, Loss
-from ..operators import CachedKernel
-from ..solvers.joint import (
-    JOINT_SOLVERS,
-    JointOptions,
-    JointProblem,
-    JointResult,
-    interior_point_bytes,
-    solve_joint,
+from ..operators import (
+    CachedKernel,
+    MatrixOperator,
+    SeparableKernel,
+    TransformedKernel,
+    UnknownMatrix,
 )
+from ..solvers import (
+    JOINT_SOLVERS,
+    Auto,
+    JointInteriorPoint,
+    PrimalDualCD,
+    Solver,
+    SolverOptions,
+    SolverResult,
+    solve,
+)
+from ..solvers.joint.posing import posed
 from ..solvers.monitor import OutOfTime
 from ..solvers.units import Units, spread
 from ..threads import one_blas_thread
@@ -64,7 +63,7 @@ class JointMachine(RegressorMixin, KernelMachine):
     #: B, None for a transformable kernel
     output_matrix_: Array | None
 
-    result_: JointResult  # type: ignore[assignment]
+    result_: SolverResult
     dual_gap_: float
     n_iter_: int
 
@@ -74,16 +73,14 @@ class JointMachine(RegressorMixin, KernelMachine):
 
     def _fit_joint(self, data: TrainingSet, y: Array, losses: Sequence[Loss], mixing: Any) -> None:
         """Solve for targets (n, p) and keep what prediction needs."""
-        options = JointOptions(
-            tol=self.tol, max_iter=self.max_iter, shrinking=bool(self.shrinking), seed=self._seed()
-        )
+        options = SolverOptions(tol=self.tol, max_iter=self.max_iter, seed=self._seed())
         with one_blas_thread():
             result = self._solved(data, y, losses, mixing, options)
         self._check_bounded(result.dual_gap)
-        support = np.flatnonzero(result.alpha.any(axis=1))
+        support = np.flatnonzero(result.beta.any(axis=1))
         self.support_ = data.rows[support]
         self.support_vectors_ = np.empty((0, 0)) if self._precomputed else data.X[support]
-        self.dual_coef_ = np.ascontiguousarray(result.alpha[support].T)
+        self.dual_coef_ = np.ascontiguousarray(result.beta[support].T)
         self.n_support_ = np.full(y.shape[1], len(support))
         self.intercept_ = result.intercept
         self.result_, self.dual_gap_ = result, result.dual_gap
@@ -103,8 +100,8 @@ class JointMachine(RegressorMixin, KernelMachine):
         y: Array,
         losses: Sequence[Loss],
         mixing: Any,
-        options: JointOptions,
-    ) -> JointResult:
+        options: SolverOptions,
+    ) -> SolverResult:
         """Pose the problem and solve it within the limits, which count from here."""
         deadline = None if self.time_limit is None else options.clock() + self.time_limit
         units = Units.of(y, data.weight, bool(self.fit_intercept))
@@ -113,13 +110,23 @@ class JointMachine(RegressorMixin, KernelMachine):
         terms = GroupTerms.build(losses, y, data.weight / largest, self.epsilon)
         if self.scale_C:
             terms = terms.widened(spread(y, data.weight))
-        gram = self._matrix_gram(data, mixing, deadline, options)
-        problem = JointProblem.posed(gram, y, terms, bool(self.fit_intercept), units, cost)
+        operator = self._operator(data, mixing, deadline, options)
+        problem = posed(operator, y, terms, bool(self.fit_intercept), units, cost)
         with progress_log(self.verbose) as callback:
             if deadline is not None:
-                left = max(deadline - options.clock(), 0.0)
-                options = replace(options, time_limit=left)
-            return solve_joint(problem, str(self.solver), replace(options, callback=callback))
+                options = options.with_(time_limit=max(deadline - options.clock(), 0.0))
+            return solve(problem, self._solver, options.with_(callback=callback))
+
+    @property
+    def _solver(self) -> str | Solver:
+        """The solver by name, or with the settings that parameters ask for."""
+        passes = PrimalDualCD(shrinking=bool(self.shrinking))
+        match self.solver:
+            case Auto.name:
+                return Auto(primal_dual_cd=passes)
+            case PrimalDualCD.name:
+                return passes
+        return self.solver
 
     def _mixing(self, p: int) -> Array | TransformableKernel:
         """B, or the kernel that has none; a ValueError for an output kernel of no use."""
@@ -137,14 +144,14 @@ class JointMachine(RegressorMixin, KernelMachine):
             return self._output_matrix(p)
         return check_output_matrix(given, p)
 
-    def _matrix_gram(
+    def _operator(
         self,
         data: TrainingSet,
         mixing: Array | TransformableKernel,
         deadline: float | None,
-        options: JointOptions,
-    ) -> MatrixGram:
-        """The Gram matrix; fixes the kernel, its γ and B."""
+        options: SolverOptions,
+    ) -> MatrixOperator:
+        """The kernel matrix; fixes the kernel, its γ and B."""
         n, p = len(data), len(mixing)
         self._centre = None
         if isinstance(mixing, TransformableKernel):
@@ -153,19 +160,19 @@ class JointMachine(RegressorMixin, KernelMachine):
             gamma = 1.0 if self.kernel == "linear" else self._gamma_value(data)
             self._kernel = make_kernel(self.kernel, gamma, self.degree, self.coef0)
             images = [Points(X) for X in mixing.images(data.X)]
-            gram: MatrixGram = TransformableGram(self._kernel, images)
-            self._check_diagonal(float(np.einsum("ijj->ij", gram.diagonal).min()))
+            operator: MatrixOperator = TransformedKernel(self._kernel, images)
+            self._check_diagonal(float(np.einsum("ijj->ij", operator.diagonal).min()))
         else:
             self.output_matrix_ = mixing
             held = 0.0 if self._precomputed else 8.0 * n * n
             room = self._room(n, p, held)
             matrix = data.X if self._precomputed else self._filled(data, deadline, options)
             if matrix is None:
-                return UnknownGram(n, p)
+                return UnknownMatrix(n, p)
             features = data.X if self.kernel == "linear" else None
-            gram = SeparableGram(matrix, mixing, features)
-        gram.room = room
-        return gram
+            operator = SeparableKernel(matrix, mixing, features)
+        operator.room = room
+        return operator
 
     def _room(self, n: int, p: int, held: float) -> float:
         """Bytes for solvers beside a matrix that holds so many.
@@ -180,8 +187,9 @@ class JointMachine(RegressorMixin, KernelMachine):
             )
         room = self.cache_size * 2**20 - held + BESIDE_CACHE
         needed = 8.0 * LEAST_VECTORS * n * p
-        if self.solver == "interior_point":
-            needed = interior_point_bytes(n, p)
+        direct = JointInteriorPoint() if self.solver == JointInteriorPoint.name else self.solver
+        if isinstance(direct, JointInteriorPoint):
+            needed = direct.bytes_needed(n, p)
         if needed > room:
             raise refuse(
                 "cache_size",
@@ -192,7 +200,7 @@ class JointMachine(RegressorMixin, KernelMachine):
         return room
 
     def _filled(
-        self, data: TrainingSet, deadline: float | None, options: JointOptions
+        self, data: TrainingSet, deadline: float | None, options: SolverOptions
     ) -> Array | None:
         """All rows of the matrix, checked; None where the time limit came first."""
         points = self._kernel_points(data)

@@ -14,7 +14,6 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from ..solvers import Progress, SolverOptions, SolverResult, Status
-from ..solvers.joint import JointResult
 
 logger = logging.getLogger("tausvm")
 PACKAGE = __name__.partition(".")[0] + "."
@@ -68,7 +67,7 @@ def caller_level() -> int:
 
 def warn_unless_solved(
     name: str,
-    results: Sequence[SolverResult] | Sequence[JointResult],
+    results: Sequence[SolverResult],
     options: SolverOptions,
     time_limit: float | None,
     X: Any = None,

@@ -25,7 +25,7 @@ from .. import estimators, selection, solvers
 from ..estimators.data import TrainingSet
 from ..kernels import Points, products, scalar
 from ..selection.committee import Committee
-from ..solvers import joint, tau_path
+from ..solvers import tau_path
 from ..solvers.linear import LinearResult
 from ..solvers.moving_box import MovingBox
 from ..solvers.path_problem import PathProblem, PathResult
@@ -114,7 +114,6 @@ def own_types() -> frozenset[type]:
         solvers.Progress,
         solvers.SolverResult,
         *solvers.every_settings(),
-        joint.JointResult,
         LinearResult,
         PathProblem,
         PathResult,

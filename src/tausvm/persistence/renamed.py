@@ -20,7 +20,11 @@ class NewName(NamedTuple):
 Names = dict[tuple[str, str], NewName]
 
 #: by module and name in the file
-RENAMED: Names = {}
+RENAMED: Names = {
+    ("tausvm.solvers.joint.problem", "JointResult"): NewName(
+        "tausvm.solvers.result", "SolverResult", {"alpha": "beta"}
+    ),
+}
 
 
 def renewed(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..inspection import CLASS, EXPECTILE, LOCATION, PATH, QUANTILE
 from ..solvers import SolverResult, Status
-from ..solvers.joint import JointResult
 
 HEADINGS = {
     QUANTILE: "Quantiles of {}",
@@ -39,7 +38,7 @@ def meaning(estimated: str) -> str:
     return _MEANINGS[estimated]
 
 
-def certificate_words(result: SolverResult | JointResult, tau: float | None) -> str:
+def certificate_words(result: SolverResult, tau: float | None) -> str:
     """The duality gap in plain words."""
     name = "The fit" if tau is None else f"Level {tau:g}"
     share = f"{100 * result.dual_gap:.2g} %"

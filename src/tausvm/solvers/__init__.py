@@ -1,13 +1,16 @@
 """Solvers of the one dual problem.
 
-A solver is its settings: :class:`Block`, :class:`SMO`, :class:`InteriorPoint` and :class:`Newton`
-are frozen dataclasses, called by their names where the defaults will do.
+A solver is its settings: :class:`Block`, :class:`SMO`, :class:`InteriorPoint`, :class:`Newton`, and
+for several levels at once :class:`JointInteriorPoint` and :class:`PrimalDualCD` are frozen
+dataclasses, called by their names where the defaults will do.
 
 ======================  =====================================================
 ``block``               unsettled variables on a small matrix, direct solves at the end
 ``smo``                 the papers' sequential minimal optimisation
 ``interior_point``      twenty factorisations of the whole matrix
 ``newton``              a few linear systems, for squared losses
+``interior_point``      for several levels: steps within the Kronecker structure
+``primal_dual_cd``      for several levels: the paper's coordinate descent
 ``auto``                one of these, by the table that :func:`explain` prints
 ======================  =====================================================
 """
@@ -20,8 +23,11 @@ from .auto import Auto, explain
 from .barrier import Barrier
 from .block import Block
 from .interior_point import InteriorPoint
+from .joint.interior_point import JointInteriorPoint
+from .joint.settings import Cones, Equations
 from .newton import Newton
 from .polishing import Polishing
+from .primal_dual_cd import PrimalDualCD
 from .problem import Certificate, Held, Point, Problem, certificate
 from .result import Patience, Progress, SolverOptions, SolverResult, Status
 from .smo import SMO, WORKING_SETS
@@ -31,8 +37,13 @@ from .start import warm_start
 _SOLVERS: dict[str, type[Solver]] = {
     kind.name: kind for kind in (Auto, Block, SMO, InteriorPoint, Newton)
 }
+_JOINT_SOLVERS: dict[str, type[Solver]] = {
+    kind.name: kind for kind in (Auto, JointInteriorPoint, PrimalDualCD)
+}
 
 SOLVERS = tuple(_SOLVERS)
+#: for several levels or outputs at once
+JOINT_SOLVERS = tuple(_JOINT_SOLVERS)
 
 
 def solve(
@@ -47,15 +58,16 @@ def solve(
     ----------
     problem : Problem
     solver : str or Solver
-        One of ``SOLVERS``, or a solver with settings of its own, such as
-        ``SMO(working_set="halves")``. A solver that cannot serve the loss raises a ValueError.
+        One of ``SOLVERS`` (``JOINT_SOLVERS`` for targets (n, p)), or a solver with settings of its
+        own, such as ``SMO(working_set="halves")``. A solver that cannot serve the problem raises
+        a ValueError.
     options : SolverOptions
     start : SolverResult, Point or None
         A warm start: the solution of a problem with the same kernel matrix and another C, τ
         or ε. Its dual variables are clipped to the new bounds, and as much of its fitted
         values as still holds is kept. A point is taken as it is, in the problem's own units.
     """
-    chosen = solver_named(solver)
+    chosen = solver_named(solver, problem.grouped)
     first = warm_start(problem, start) if isinstance(start, SolverResult) else start
     # a step that overflows shows in the objectives, which every check looks at
     with np.errstate(over="ignore", invalid="ignore"):
@@ -64,19 +76,27 @@ def solve(
 
 def every_settings() -> list[type]:
     """The classes that a solver with settings of its own is made of."""
-    return [*_SOLVERS.values(), Polishing, Barrier]
+    kinds = {*_SOLVERS.values(), *_JOINT_SOLVERS.values()}
+    return [*kinds, Polishing, Barrier, Cones, Equations]
 
 
-def solver_named(solver: str | Solver) -> Solver:
-    """A solver with its default settings by name, or the one given."""
+def solver_named(solver: str | Solver, grouped: bool = False) -> Solver:
+    """A solver with its default settings by name, or the one given, for one level or several."""
+    known = _JOINT_SOLVERS if grouped else _SOLVERS
     if isinstance(solver, Solver):
+        if solver.groups not in (None, grouped):
+            asked, served = ("several levels", "one") if grouped else ("one level", "several")
+            raise ValueError(
+                f"solver must be one for {asked}, got one for {served}: {type(solver).__name__}"
+            )
         return solver
-    if solver not in _SOLVERS:
-        raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")
-    return _SOLVERS[solver]()
+    if solver not in known:
+        raise ValueError(f"solver must be one of {', '.join(known)}, got {solver!r}")
+    return known[solver]()
 
 
 __all__ = [
+    "JOINT_SOLVERS",
     "SMO",
     "SOLVERS",
     "WORKING_SETS",
@@ -86,10 +106,12 @@ __all__ = [
     "Certificate",
     "Held",
     "InteriorPoint",
+    "JointInteriorPoint",
     "Newton",
     "Patience",
     "Point",
     "Polishing",
+    "PrimalDualCD",
     "Problem",
     "Progress",
     "Solver",

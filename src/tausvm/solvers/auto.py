@@ -11,7 +11,9 @@ from typing import ClassVar
 
 from .block import Block
 from .interior_point import InteriorPoint, fits
+from .joint.interior_point import JointInteriorPoint
 from .newton import Newton, serves
+from .primal_dual_cd import PrimalDualCD
 from .problem import Point, Problem
 from .result import SolverOptions, SolverResult, Status
 from .solver import Solver
@@ -30,9 +32,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Auto(Solver):
-    """The first row of the table that applies; ``block`` goes on where rounding stops another."""
+    """The first row of the table that applies; another goes on where rounding stops it.
+
+    That is ``block``, and ``primal_dual_cd`` for several levels. The better of the two is kept.
+    """
 
     name: ClassVar[str] = "auto"
+    groups: ClassVar[bool | None] = None
 
     #: up to this many samples a direct solve takes a few milliseconds: it is done, and to rounding
     few_samples: int = 300
@@ -41,10 +47,27 @@ class Auto(Solver):
     newton: Newton = field(default_factory=Newton)
     interior_point: InteriorPoint = field(default_factory=InteriorPoint)
     block: Block = field(default_factory=Block)
+    joint_interior_point: JointInteriorPoint = field(default_factory=JointInteriorPoint)
+    primal_dual_cd: PrimalDualCD = field(default_factory=PrimalDualCD)
+    #: passes of ``primal_dual_cd`` after an interior point that rounding stopped: about the work
+    #: of a few of its steps
+    rescue_passes: int = 1000
 
     def table(self) -> list[Row]:
         """From the top: the first row that applies."""
         return [
+            Row(
+                "several levels or outputs, with room for the equations of a step",
+                lambda problem: problem.grouped and self.joint_interior_point.fits(problem),
+                self.joint_interior_point,
+                "ten to twenty steps, however hard the problem is",
+            ),
+            Row(
+                "several levels or outputs",
+                lambda problem: problem.grouped,
+                self.primal_dual_cd,
+                "no matrix beside that of the kernel",
+            ),
             Row(
                 "squared loss without ε, kernel matrix in memory or at most "
                 f"{self.newton.direct} samples",
@@ -81,26 +104,39 @@ class Auto(Solver):
         self, problem: Problem, options: SolverOptions, start: Point | None = None
     ) -> SolverResult:
         solver = self.choose(problem).solver
-        few = problem.n <= self.few_samples
+        few = problem.n <= self.few_samples and not problem.grouped
         asked = options.with_(tol=min(options.tol, self.to_rounding)) if few else options
         result = solver.solve(problem, asked, start)
         if result.dual_gap <= options.tol:
             result.status = Status.SOLVED
-        if solver is not self.block and result.status is Status.NUMERICAL_ERROR:
+        if result.status is Status.NUMERICAL_ERROR and solver is not self._rescuer(problem):
             return self._rescued(problem, options, result)
         return result
 
+    def _rescuer(self, problem: Problem) -> Solver:
+        """What goes on where rounding stops another."""
+        return self.primal_dual_cd if problem.grouped else self.block
+
     def _rescued(
-        self, problem: Problem, options: SolverOptions, result: SolverResult
+        self, problem: Problem, options: SolverOptions, first: SolverResult
     ) -> SolverResult:
-        """``block`` from where rounding stopped another solver, within what is left of the time."""
+        """From where rounding stopped another solver, within what is left of the time."""
         left = options.time_limit
         if left is not None:
-            left = max(left - result.seconds, 0.0)
-        start = warm_start(problem, result)
-        rescued = self.block.solve(problem, options.with_(time_limit=left), start)
-        rescued.seconds += result.seconds
-        return rescued if rescued.dual_gap <= result.dual_gap else result
+            left = max(left - first.seconds, 0.0)
+        asked, bounded = options.with_(time_limit=left), False
+        if problem.grouped:
+            allowed = max(options.max_iter - first.n_iter, 0)
+            bounded = options.max_iter < 0 or allowed > self.rescue_passes
+            asked = asked.with_(max_iter=self.rescue_passes if bounded else allowed)
+        second = self._rescuer(problem).solve(problem, asked, warm_start(problem, first))
+        second.seconds += first.seconds
+        if second.status is Status.MAX_ITER and bounded:  # a bound that nobody asked for
+            second.status = Status.NUMERICAL_ERROR
+        first.seconds = second.seconds
+        if second.status is Status.STOPPED_BY_CALLBACK:
+            return second
+        return min(second, first, key=lambda result: result.rank)
 
 
 def explain(problem: Problem, auto: Auto | None = None) -> str:
@@ -115,6 +151,10 @@ def explain(problem: Problem, auto: Auto | None = None) -> str:
     >>> y = np.arange(4.0)
     >>> terms = Pinball(0.5).dual_terms(y, np.ones(4))
     >>> print(explain(Problem(GivenKernel(np.eye(4)), y, terms, offset=True)))
+       interior_point   several levels or outputs, with room for the equations of a step
+                        (ten to twenty steps, however hard the problem is)
+       primal_dual_cd   several levels or outputs
+                        (no matrix beside that of the kernel)
        newton           squared loss without ε, kernel matrix in memory or at most 1500 samples
                         (three or four linear systems: 5 to 40 times as fast as block)
     -> interior_point   at most 300 samples, kernel matrix in memory

@@ -163,8 +163,8 @@ class Monitor:
 
     def _seen(self, point: Point, n_iter: int) -> None:
         self.exact, self.n_iter = None, n_iter
-        if point.function is point.beta and point.beta.ndim == 1:
-            some = 2 * int(np.count_nonzero(point.beta)) + 1024
+        if point.function is point.beta:
+            some = 2 * _support(point.beta) + 1024
             self._support = min(self.problem.n, some)
 
     def _judged(self, point: Point, look: Estimate | Certificate) -> float:
@@ -267,7 +267,7 @@ class Monitor:
             return self._last
         numbers = np.isfinite(point.beta).all() and np.isfinite(point.function).all()
         known = point.fitted is not None
-        if not numbers or not (known or self.certifiable(int(np.count_nonzero(point.beta)))):
+        if not numbers or not (known or self.certifiable(_support(point.beta))):
             point = self.problem.constant_point(self.out_of_time)
         return point, certificate(self.problem, point)
 
@@ -313,6 +313,11 @@ class _Progress:
         """Whether too many exact checks in a row kept nothing of what estimates promised."""
         self.broken = self.broken + 1 if gap > self.patience.fall * lowest else 0
         return self.broken > self.patience.checks
+
+
+def _support(beta: Array) -> int:
+    """How many rows have β ≠ 0."""
+    return int(np.count_nonzero(beta if beta.ndim == 1 else beta.any(axis=1)))
 
 
 def _copied(point: Point) -> Point:

@@ -15,7 +15,6 @@ the dual at the other, and their difference bounds how far the function is from 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,8 +27,9 @@ from ..losses.group import GroupTerms
 from ..losses.terms import DualTerms
 from ..operators import Operator
 from .domain import nearest_feasible
+from .joint.offsets import best_offsets
 from .offsets import best_free_offset
-from .result import relative_gap
+from .result import rank, relative_gap
 from .units import Units
 
 Array = NDArray[np.float64]
@@ -37,8 +37,6 @@ Array = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
 #: objectives up to this share of the best constant's primal count as 0
 ROUNDING = 1e-14
-#: a gap above this says that nothing good is known: the dual is less than half of the primal
-VACUOUS = 0.5
 
 
 @dataclass(frozen=True)
@@ -115,11 +113,8 @@ class Certificate:
 
     @property
     def rank(self) -> tuple[float, float]:
-        """Of two points the one with the smaller rank is kept.
-
-        The gap decides, and the primal where neither gap says anything.
-        """
-        return min(self.gap, VACUOUS), self.primal if math.isfinite(self.primal) else math.inf
+        """Of two points the one with the smaller rank is kept."""
+        return rank(self.gap, self.primal)
 
 
 @dataclass
@@ -170,6 +165,11 @@ class Problem:
     def n(self) -> int:
         return len(self.y)
 
+    @property
+    def grouped(self) -> bool:
+        """Whether there are several levels or outputs, coupled by their terms."""
+        return isinstance(self.terms, GroupTerms)
+
     # ---- points ----
 
     def feasible(self, beta: Array) -> Array:
@@ -206,14 +206,12 @@ class Problem:
         It is one that predictions can have, rounded as it is in the user's units.
         """
         if not self.offset:
-            return np.zeros(self.y.shape[1]) if self.y.ndim == 2 else 0.0
+            return np.zeros(self.y.shape[1]) if self.grouped else 0.0
         return self.units.settled(self._best_free(fitted, hurry))
 
     def _best_free(self, fitted: Array, hurry: Callable[[], bool] = lambda: False) -> Any:
         residual = self.y - fitted
-        if isinstance(self.terms, GroupTerms):
-            from .joint.offsets import best_offsets
-
+        if self.grouped:
             return best_offsets(self.terms, residual, hurry)
         return best_free_offset(self.terms, residual, self.total_held)
 
@@ -275,7 +273,7 @@ class Problem:
         That is a share of the best constant's primal, which is looked for only where the primal
         at 0, an upper bound of it, does not decide.
         """
-        if abs(objective) > ROUNDING * self._primal_at_zero and self.y.ndim == 1:
+        if abs(objective) > ROUNDING * self._primal_at_zero and not self.grouped:
             return objective
         return 0.0 if abs(objective) <= self.negligible else objective
 
@@ -296,7 +294,7 @@ class Problem:
         # a penalised constant lies between 0 and the best free one
         constant = self._best_free(nothing) if self.column > 0 else self.constant
         loss = self.terms.total_loss(self.y, nothing, constant)
-        if isinstance(self.terms, GroupTerms):
+        if self.grouped:
             # constants that fit but for the rounding of residuals fit
             slack = 4.0 * EPS * float(np.abs(self.y).max())
             if not self.terms.wider(slack).conjugate(self.y - constant).any():

@@ -69,6 +69,15 @@ def relative_gap(primal: float, dual: float) -> float:
     return max(primal - dual, 0.0) / scale if scale > 0 else 0.0
 
 
+#: a gap above this says that nothing good is known: the dual is less than half of the primal
+VACUOUS = 0.5
+
+
+def rank(gap: float, primal: float) -> tuple[float, float]:
+    """The gap decides which of two points is better, and the primal where no gap says anything."""
+    return min(gap, VACUOUS), primal if math.isfinite(primal) else math.inf
+
+
 @dataclass(frozen=True)
 class Patience:
     """When a solve is given up, and how far a certificate may outrun a limit."""
@@ -174,3 +183,8 @@ class SolverResult:
     solver: str = ""
     trace: list[Progress] = field(default_factory=list)
     function: Array = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """Of two results the one with the smaller rank is kept."""
+        return rank(self.dual_gap, self.primal_objective)

@@ -19,6 +19,8 @@ class Solver(ABC):
 
     #: what it is called by
     name: ClassVar[str]
+    #: whether it is for several levels or outputs at once, rather than one; None for both
+    groups: ClassVar[bool | None] = False
 
     @abstractmethod
     def solve(

@@ -13,6 +13,8 @@ def warm_start(problem: Problem, old: SolverResult) -> Point:
     units, operator = problem.units, problem.operator
     before, fitted = units.into(old.beta), units.values_into(old.fitted)
     beta = problem.feasible(before)
+    if problem.grouped:
+        return Point.of(beta, units.offset_into(old.intercept))
     moved = beta - before
     changed = np.flatnonzero(moved)
     if len(changed) > problem.n // 2:

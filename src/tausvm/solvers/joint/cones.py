@@ -10,16 +10,9 @@ from numpy.typing import NDArray
 
 from ..._core.cones import LONGEST, Bounds, Halves, Norms, block_inverses, block_matrices
 from ...losses.group import GroupTerms
+from .settings import Cones
 
 Array = NDArray[np.float64]
-
-#: how much of the way to the boundary a step may go
-BOUNDARY = 0.995
-#: a side that reaches less than this share of the widest one is closed: what it could add to f
-#: is far below rounding, and its barrier would overflow
-NEGLIGIBLE_REACH = 1e-60
-#: an ε below this share of the residuals is 0 to rounding
-NEGLIGIBLE_EPSILON = 1e-20
 
 
 class Part(Protocol):
@@ -85,7 +78,7 @@ class Barriers:
     ridge: Array
 
 
-def barriers(terms: GroupTerms, size: float) -> Barriers:
+def barriers(terms: GroupTerms, size: float, cones: Cones) -> Barriers:
     """The barriers of these terms, with multipliers of about ``size`` to begin with.
 
     A side of an entry is a bound, a ridge or both. Where both sides have the same ridge it is
@@ -96,7 +89,7 @@ def barriers(terms: GroupTerms, size: float) -> Barriers:
     shape = terms.shape
     lower, upper, _, ridge_minus, ridge_plus = terms.outputs.numbers.reshape(5, -1)
     minus, plus = (side.ravel() for side in terms.reaches(size))
-    negligible = NEGLIGIBLE_REACH * max(float(plus.max()), float(minus.max()))
+    negligible = cones.negligible_reach * max(float(plus.max()), float(minus.max()))
     rises, falls = plus > negligible, minus > negligible
     split = rises & falls & (ridge_plus != ridge_minus)
 
@@ -117,10 +110,10 @@ def barriers(terms: GroupTerms, size: float) -> Barriers:
             Halves(at, lower[at], upper[at], ridge_minus[at], ridge_plus[at], size),
         )
     alpha = alpha.reshape(shape)
-    if terms.epsilon > NEGLIGIBLE_EPSILON * size:
+    if terms.epsilon > cones.negligible_epsilon * size:
         reach = 0.5 * (plus + minus).reshape(shape).mean(axis=1)
         parts.append(Norms(alpha, terms.epsilon, np.maximum(reach, negligible) * size))
     return Barriers(parts, alpha, ridge.reshape(shape))
 
 
-__all__ = ["BOUNDARY", "LONGEST", "Barriers", "Blocks", "Bounds", "Halves", "Part", "barriers"]
+__all__ = ["LONGEST", "Barriers", "Blocks", "Bounds", "Halves", "Part", "barriers"]

@@ -13,18 +13,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels.matrix import MatrixGram, SeparableGram
+from ...operators import MatrixOperator, SeparableKernel
+from .settings import Equations
 
 Array = NDArray[np.float64]
-
-#: share of the trace that a factor may leave out and still count as exact
-EXACT = 1e-13
-#: what one set of truncated equations may take: so many exact products, within these bounds of
-#: floating-point operations
-PRODUCTS = 300
-LEAST_WORK = 1e9
-MOST_WORK = 2e10
-
 
 #: multiply-adds between two moments at which the work may be ended
 PIECE = 1 << 30
@@ -139,32 +131,36 @@ def _product_in_pieces(
     return out
 
 
-def factor_of(gram: MatrixGram, dense: bool) -> Factor | None:
-    """A factor of small order, kept with the Gram matrix for the problems that share it.
+def factor_of(operator: MatrixOperator, equations: Equations, dense: bool) -> Factor | None:
+    """A factor of small order, kept with the matrix for the problems that share it.
 
     With ``dense``, None where its order is not small enough to beat the matrix itself.
     """
-    kept: dict[bool, Factor | None] = gram.__dict__.setdefault("_joint_factors", {})
-    if dense not in kept:
-        kept[dense] = _factor(gram, dense)
-    return kept[dense]
+    asked = equations, dense
+    if asked not in operator.kept:
+        if isinstance(operator, SeparableKernel):
+            operator.kept[asked] = _kronecker(operator, equations, dense)
+        else:
+            operator.kept[asked] = _plain(operator, equations, dense)
+    found: Factor | None = operator.kept[asked]
+    return found
 
 
-def _factor(gram: MatrixGram, dense: bool) -> Factor | None:
-    n, p = gram.shape
-    if isinstance(gram, SeparableGram):
-        return _kronecker(gram, dense)
+def _plain(operator: MatrixOperator, equations: Equations, dense: bool) -> PlainFactor | None:
+    """As many columns as matter, or as a step may take; None where K itself is cheaper."""
+    n, p = operator.shape
     index = np.arange(p)
-    diagonal = gram.diagonal
-    rank = n * p // 2 if dense else int(np.sqrt(_budget(n, p) / (n * p)))
+    diagonal = operator.diagonal
+    rank = n * p // 2 if dense else int(np.sqrt(equations.work(n, p) / (n * p)))
     F, rest = pivoted_cholesky(
-        lambda at: gram.column(at // p, at % p).ravel(),
+        lambda at: operator.column(at // p, at % p).ravel(),
         np.ascontiguousarray(diagonal[:, index, index]).ravel(),
-        min(rank, n * p, _most_columns(n * p, gram.room)),
-        gram.pause,
+        min(rank, n * p, _most_columns(n * p, operator.room)),
+        equations.exact,
+        operator.pause,
     )
     shaped = np.ascontiguousarray(F.reshape(n, p, -1))
-    if rest.sum() <= EXACT * np.einsum("ijj->", diagonal):
+    if rest.sum() <= equations.exact * np.einsum("ijj->", diagonal):
         return PlainFactor(shaped, None)
     if dense:
         return None
@@ -173,57 +169,74 @@ def _factor(gram: MatrixGram, dense: bool) -> Factor | None:
     return PlainFactor(shaped, left)
 
 
-def _kronecker(gram: SeparableGram, dense: bool) -> KroneckerFactor | None:
-    """All columns that matter, or as many as a step may take; None where K itself is cheaper."""
-    n, p = gram.shape
-    M = gram.output_factor
-    weights = np.square(M).sum(axis=0)
-    limit = (n * p) ** 3 / 3.0 if dense else _budget(n, p)
-    most = min(int(np.sqrt(limit / n)), _most_columns(n, gram.room))
-    diagonal = np.diagonal(gram.K).copy()
-    L, _ = pivoted_cholesky(gram.K.__getitem__, diagonal, min(n, most), gram.pause)
-    # traces[r]: what the first r columns of L leave of K's trace
-    traces = diagonal.sum() - np.concatenate([[0.0], np.cumsum(np.square(L).sum(axis=0))])
-    traces = np.maximum(traces, 0.0)
-    exact = EXACT * diagonal.sum() * float(weights.sum())
-
-    def ranks_for(level: float) -> list[int]:
-        """The fewest columns that leave at most ``level`` for each eigenvalue of B."""
-        return [int(np.argmax(np.append(traces, 0.0) * w <= level)) for w in weights]
-
-    def work(ranks: list[int]) -> float:
-        """Operations for the equations, infinite where they do not fit."""
-        sums = np.cumsum(ranks)
-        if _factor_bytes(n, int(sums[-1])) > gram.room:
-            return np.inf
-        return n * float(np.dot(ranks, sums)) * 2.0 + float(sums[-1]) ** 3 / 3.0
-
-    floor = exact / len(weights)
-    ranks = [min(r, L.shape[1]) for r in ranks_for(floor)]
-    complete = float(traces[-1]) * float(weights.sum()) <= 2.0 * exact
-    if complete and work(ranks) <= limit:
-        return KroneckerFactor(L, M, ranks, None)
+def _kronecker(
+    operator: SeparableKernel, equations: Equations, dense: bool
+) -> KroneckerFactor | None:
+    """As many columns as matter, or as a step may take; None where K itself is cheaper."""
+    n, p = operator.shape
+    limit = (n * p) ** 3 / 3.0 if dense else equations.work(n, p)
+    most = min(n, int(np.sqrt(limit / n)), _most_columns(n, operator.room))
+    M = operator.output_factor
+    diagonal = np.diagonal(operator.K).copy()
+    L, _ = pivoted_cholesky(operator.K.__getitem__, diagonal, most, equations.exact, operator.pause)
+    ranks = _Ranks(L, M, diagonal, operator.room)
+    floor = equations.exact * float(diagonal.sum()) * float(ranks.weights.sum())
+    all_that_matter = ranks.leaving(floor / len(ranks.weights))
+    if ranks.rest <= 2.0 * floor and ranks.work(all_that_matter) <= limit:
+        return KroneckerFactor(L, M, all_that_matter, None)
     if dense:
         return None
-    low, high = np.log(max(floor, 1e-300)), np.log(float(traces[0] * weights.max()) + 1e-300)
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        if work([min(r, L.shape[1]) for r in ranks_for(np.exp(middle))]) > limit:
-            low = middle
-        else:
-            high = middle
-    ranks = [min(r, L.shape[1]) for r in ranks_for(np.exp(high))]
-    ranks[int(weights.argmax())] = max(ranks[int(weights.argmax())], 1)
+    kept = ranks.within(limit, floor / len(ranks.weights))
     left = np.zeros((n, p, p))
-    for a, r in enumerate(ranks):
+    for a, r in enumerate(kept):
         rest = np.maximum(diagonal - np.square(L[:, :r]).sum(axis=1), 0.0)
         left += rest[:, None, None] * np.outer(M[:, a], M[:, a])
-    return KroneckerFactor(L, M, ranks, left)
+    return KroneckerFactor(L, M, kept, left)
 
 
-def _budget(n: int, p: int) -> float:
-    """Operations for one set of truncated equations: those of some hundred exact products."""
-    return min(max(PRODUCTS * 2.0 * n * n * p, LEAST_WORK), MOST_WORK)
+class _Ranks:
+    """How many columns of L go with each eigenvector of B, and what they leave and cost."""
+
+    def __init__(self, L: Array, M: Array, diagonal: Array, room: float) -> None:
+        self.n, self.columns = L.shape
+        self.room = room
+        #: the eigenvalues of B
+        self.weights = np.square(M).sum(axis=0)
+        taken = np.concatenate([[0.0], np.cumsum(np.square(L).sum(axis=0))])
+        #: what the first r columns of L leave of K's trace
+        self.traces = np.maximum(diagonal.sum() - taken, 0.0)
+
+    @property
+    def rest(self) -> float:
+        """What all columns leave of the trace."""
+        return float(self.traces[-1]) * float(self.weights.sum())
+
+    def leaving(self, level: float) -> list[int]:
+        """The fewest columns that leave at most ``level`` for each eigenvalue, or all."""
+        ends = np.append(self.traces, 0.0)
+        return [min(int(np.argmax(ends * w <= level)), self.columns) for w in self.weights]
+
+    def work(self, ranks: list[int]) -> float:
+        """Operations for the equations, infinite where they do not fit."""
+        sums = np.cumsum(ranks)
+        if _factor_bytes(self.n, int(sums[-1])) > self.room:
+            return np.inf
+        return self.n * float(np.dot(ranks, sums)) * 2.0 + float(sums[-1]) ** 3 / 3.0
+
+    def within(self, limit: float, floor: float) -> list[int]:
+        """The most columns whose equations cost at most ``limit``, one at least."""
+        low = np.log(max(floor, 1e-300))
+        high = np.log(float(self.traces[0] * self.weights.max()) + 1e-300)
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            if self.work(self.leaving(np.exp(middle))) > limit:
+                low = middle
+            else:
+                high = middle
+        ranks = self.leaving(np.exp(high))
+        first = int(self.weights.argmax())
+        ranks[first] = max(ranks[first], 1)
+        return ranks
 
 
 def _factor_bytes(rows: int, columns: int) -> float:
@@ -243,20 +256,21 @@ def pivoted_cholesky(
     row: Callable[[int], Array],
     diagonal: Array,
     rank: int,
+    exact: float,
     pause: Callable[[], None] = lambda: None,
 ) -> tuple[Array, Array]:
     """L (n, r) with LLᵀ ≈ A, r ≤ rank, and the diagonal of what is left.
 
-    Columns are added for the largest entry left, until the rest is rounding. ``row(i)`` gives
-    row i of A, and ``pause()`` may end the work between two of them. The cost is that of r
-    rows and n·r² operations.
+    Columns are added for the largest entry left, until the rest is a share ``exact`` of the trace.
+    ``row(i)`` gives row i of A, and ``pause()`` may end the work between two of them. The cost is
+    that of r rows and n·r² operations.
     """
     n = len(diagonal)
     whole = float(diagonal.sum())
     left = diagonal.copy()
     columns = np.empty((min(rank, 64), n))
     r = 0
-    while r < rank and left.sum() > EXACT * whole:
+    while r < rank and left.sum() > exact * whole:
         pause()
         pivot = int(left.argmax())
         if left[pivot] <= 1e-15 * diagonal[pivot]:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ...losses.group import GroupTerms
 from ..linalg import LinAlgError
-from .cones import BOUNDARY, LONGEST, Blocks, Bounds, Halves, barriers
+from .cones import LONGEST, Blocks, Bounds, Halves, barriers
+from .settings import Cones
 from .systems import System
 
 Array = NDArray[np.float64]
 
-#: the centre to aim at for the first direction of a step
+#: in place of a centre to aim at: the first direction of a step has none
 FIRST_GUESS = -1.0
-#: a row settles at zero where its share of the longest is below this times the share of ε that
-#: its residual leaves
-SMALL = 1e-2
 
 
 class Iterate:
@@ -30,9 +26,9 @@ class Iterate:
     terms : GroupTerms
     offset : bool
     system : System
-        Newton's equations.
-    product : callable or None
-        α ↦ Kα; None where there is no kernel.
+        Newton's equations, with the kernel matrix where there is one.
+    cones : Cones
+        The numbers of its steps.
     """
 
     def __init__(
@@ -41,18 +37,18 @@ class Iterate:
         terms: GroupTerms,
         offset: bool,
         system: System,
-        product: Callable[[Array], Array] | None,
+        cones: Cones,
     ) -> None:
-        self.y, self.terms, self.system, self.product = y, terms, system, product
+        self.y, self.terms, self.system, self.cones = y, terms, system, cones
         n, p = y.shape
         self.b = np.median(y, axis=0) if offset else np.zeros(p)
         size = float(np.abs(y - self.b).mean()) + 1e-3 * terms.epsilon
-        begun = barriers(terms, max(size, 1e-300))
+        begun = barriers(terms, max(size, 1e-300), cones)
         self.parts, self.alpha, self.ridge = begun.parts, begun.alpha, begun.ridge
         self.whole = sum(part.whole for part in self.parts)
         self.fitted = np.zeros((n, p))
-        if product is not None and self.alpha.any():
-            self.fitted = product(self.alpha)
+        if self.alpha.any():
+            self._fit()
 
     def residual(self) -> Array:
         """The derivative of the Lagrangian by α, 0 at an optimum."""
@@ -87,13 +83,16 @@ class Iterate:
             after = sum(part.after(min(self._longest(), 1.0)) for part in self.parts)
             share = min(max(after / now, 0.0) ** 3, 1.0)
             self._direction(right, missing, share * now / self.whole)
-        length = min(1.0, BOUNDARY * self._longest())
+        length = min(1.0, self.cones.boundary * self._longest())
         self.alpha = self.alpha + length * self.dalpha
         self.b = self.b + length * self.db
         for part in self.parts:
             part.step(length)
-        if self.product is not None:
-            self.fitted = self.product(self.alpha)
+        self._fit()
+
+    def _fit(self) -> None:
+        if self.system.operator is not None:
+            self.fitted = self.system.operator.product(self.alpha)
 
     def _direction(self, right: Array, missing: Array, centre: float) -> None:
         pulled = right.copy()
@@ -109,21 +108,22 @@ class Iterate:
 
     def settled(self) -> Array:
         """α with rows put to 0 whose residual is shorter than ε, and entries to their bounds."""
-        terms = self.terms
+        terms, vanishing = self.terms, self.cones.vanishing
         upper, lower = terms.outputs.upper.ravel(), terms.outputs.lower.ravel()
         alpha = self.alpha.copy()
         flat = alpha.reshape(-1)
         for part in self.parts:
             if isinstance(part, Bounds):
-                reached = part.reached()
+                reached = part.reached(vanishing)
                 flat[reached] = (upper if part.sign > 0 else lower)[reached]
             elif isinstance(part, Halves):
-                high, low = part.entries[part.plus.reached()], part.entries[part.minus.reached()]
+                high = part.entries[part.plus.reached(vanishing)]
+                low = part.entries[part.minus.reached(vanishing)]
                 flat[high], flat[low] = upper[high], lower[low]
         if terms.epsilon > 0:
             residual = self.y - self.fitted - self.b
             length = np.sqrt(np.einsum("ij,ij->i", residual, residual))
             sizes = np.sqrt(np.einsum("ij,ij->i", alpha, alpha))
             room = 1.0 - length / terms.epsilon
-            alpha[sizes < SMALL * room * sizes.max(initial=0.0)] = 0.0
+            alpha[sizes < self.cones.small_row * room * sizes.max(initial=0.0)] = 0.0
         return alpha

@@ -12,24 +12,25 @@ from ...losses.terms import KINK, DualTerms
 from ..linalg import LinAlgError
 from ..onedim import best_offset
 from .iterate import Iterate
+from .settings import Cones, Equations
 from .systems import FactorSystem
 
 Array = NDArray[np.float64]
 
-#: steps that are always enough where rounding lets the method end at all
-STEPS = 100
-#: the complementarity, relative to the loss, at which offsets are as good as exact
-EXACT = 1e-12
-
 
 def best_offsets(
-    terms: GroupTerms, residual: Array, hurry: Callable[[], bool] = lambda: False
+    terms: GroupTerms,
+    residual: Array,
+    hurry: Callable[[], bool] = lambda: False,
+    exact: float = 1e-12,
+    most_steps: int = 100,
 ) -> Array:
     """The b that minimises Σᵢ hᵢ*(rᵢ − b).
 
     Without ε each output has its own, found exactly. With it they are the multipliers of the
-    joint problem without a kernel, whose equations are p×p. Where ``hurry()`` says so the
-    best offsets so far are returned.
+    joint problem without a kernel, whose equations are p×p: found to a complementarity of
+    ``exact``, relative to the loss. Where ``hurry()`` says so, or rounding lets it get no further
+    in ``most_steps``, they are the best so far.
     """
     n, p = residual.shape
     if terms.epsilon == 0 or p == 1:
@@ -49,8 +50,9 @@ def best_offsets(
     value = loss(best)
     if value == 0.0 or hurry():
         return best
-    iterate = Iterate(residual, terms, True, FactorSystem(None, None, (n, p), True), None)
-    for _ in range(STEPS):
+    system = FactorSystem(None, None, (n, p), True, Equations())
+    iterate = Iterate(residual, terms, True, system, Cones())
+    for _ in range(most_steps):
         try:
             iterate.step()
         except LinAlgError:
@@ -58,6 +60,6 @@ def best_offsets(
         now = loss(iterate.b)
         if now < value:
             best, value = iterate.b, now
-        if value == 0.0 or iterate.complementarity() <= EXACT * value or hurry():
+        if value == 0.0 or iterate.complementarity() <= exact * value or hurry():
             break
     return best

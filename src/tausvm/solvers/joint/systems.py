@@ -16,20 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels.matrix import MatrixGram, SeparableGram
+from ...operators import MatrixOperator, SeparableKernel
 from ..linalg import LinAlgError, cholesky, cholesky_solve
 from .cones import Blocks
 from .factors import Factor, factor_of
+from .settings import Equations
 
 Array = NDArray[np.float64]
 
-#: up to this many unknowns the matrix is written out without looking at its rank
-FEW = 300
-#: up to this many it is if its rank is not small
-DENSE = 2400
-#: conjugate gradients: relative residual, and bound on their number
-RESIDUAL = 1e-6
-CONJUGATE = 200
 #: how many sets of p×p blocks, and of vectors (n, p), the method holds at a time
 BLOCKS, VECTORS = 6, 40
 
@@ -37,8 +31,15 @@ BLOCKS, VECTORS = 6, 40
 class System(ABC):
     """Newton's equations, set up anew for every set of blocks."""
 
-    def __init__(self, gram: MatrixGram | None, shape: tuple[int, int], offset: bool) -> None:
-        self.gram, self.shape, self.offset = gram, shape, offset
+    def __init__(
+        self,
+        operator: MatrixOperator | None,
+        shape: tuple[int, int],
+        offset: bool,
+        equations: Equations,
+    ) -> None:
+        self.operator, self.shape, self.offset = operator, shape, offset
+        self.equations = equations
 
     @abstractmethod
     def set_up(self, blocks: Blocks) -> None:
@@ -52,29 +53,29 @@ class System(ABC):
 class DenseSystem(System):
     """The matrix written out, for few unknowns."""
 
-    def __init__(self, gram: MatrixGram, offset: bool) -> None:
-        super().__init__(gram, gram.shape, offset)
-        n, p = gram.shape
-        if isinstance(gram, SeparableGram):
-            whole = np.kron(gram.K, gram.B)
+    def __init__(self, operator: MatrixOperator, offset: bool, equations: Equations) -> None:
+        super().__init__(operator, operator.shape, offset, equations)
+        n, p = operator.shape
+        if isinstance(operator, SeparableKernel):
+            whole = np.kron(operator.K, operator.B)
         else:
             whole = np.empty((n * p, n * p))
             for i in range(n):
-                gram.pause()
+                operator.pause()
                 for k in range(p):
-                    whole[i * p + k] = gram.column(i, k).ravel()
+                    whole[i * p + k] = operator.column(i, k).ravel()
         self.whole = whole
         self.sums = np.tile(np.eye(p), (n, 1)) if offset else np.zeros((n * p, 0))
 
     def set_up(self, blocks: Blocks) -> None:
-        assert self.gram is not None
-        self.gram.pause()
+        assert self.operator is not None
+        self.operator.pause()
         n, p = self.shape
         matrix = self.whole.copy()
         index = np.arange(n)
         matrix.reshape(n, p, n, p)[index, :, index, :] += blocks.matrices()
         self.matrix = matrix
-        self.factor = _factorise(matrix)
+        self.factor = _factorise(matrix, self.equations.lifts)
         self.columns = cholesky_solve(self.factor, self.sums)
         self.corner = np.asarray(np.linalg.inv(self.sums.T @ self.columns))
 
@@ -102,19 +103,20 @@ class FactorSystem(System):
 
     def __init__(
         self,
-        gram: MatrixGram | None,
+        operator: MatrixOperator | None,
         factor: Factor | None,
         shape: tuple[int, int],
         offset: bool,
+        equations: Equations,
     ) -> None:
-        super().__init__(gram, shape, offset)
+        super().__init__(operator, shape, offset, equations)
         self.factor = factor
         self.m = 0 if factor is None else factor.order
 
     def set_up(self, blocks: Blocks) -> None:
         p = self.shape[1]
         self.exact = self.factor is None or self.factor.left is None
-        if self.gram is not None:
+        if self.operator is not None:
             self.blocks = blocks.matrices()
         left = None if self.factor is None else self.factor.left
         self.inverse: Array = blocks.inverses()
@@ -123,8 +125,8 @@ class FactorSystem(System):
         columns = p if self.offset else 0
         whole = np.zeros((self.m + columns, self.m + columns), order="F")
         if self.factor is not None:
-            assert self.gram is not None
-            whole[: self.m, : self.m] = self.factor.weighted(self.inverse, self.gram.pause)
+            assert self.operator is not None
+            whole[: self.m, : self.m] = self.factor.weighted(self.inverse, self.operator.pause)
             np.einsum("ii->i", whole)[: self.m] += 1.0
         if self.offset:
             whole[self.m :, self.m :] = self.inverse.sum(axis=0)
@@ -132,7 +134,7 @@ class FactorSystem(System):
                 cross = self.factor.cross(self.inverse)
                 whole[: self.m, self.m :] = cross
                 whole[self.m :, : self.m] = cross.T
-        self.reduced = _factorise(whole) if len(whole) else whole
+        self.reduced = _factorise(whole, self.equations.lifts) if len(whole) else whole
 
     def _reduced(self, right: Array, missing: Array) -> tuple[Array, Array]:
         """The equations with FFᵀ in place of K."""
@@ -155,17 +157,17 @@ class FactorSystem(System):
         return _times(self.inverse, rest), db
 
     def _remainder(self, right: Array, x: Array, db: Array) -> Array:
-        assert self.gram is not None
-        return right - self.gram.product(x) - _times(self.blocks, x) - db
+        assert self.operator is not None
+        return right - self.operator.product(x) - _times(self.blocks, x) - db
 
     def solve(self, right: Array, missing: Array) -> tuple[Array, Array]:
         x, db = self._reduced(right, missing)
-        if self.gram is None:
+        if self.operator is None:
             return x, db
         # conjugate gradients on Σ dx = 0, where the offsets drop out of all products
         none = np.zeros(self.shape[1])
         remainder = self._remainder(right, x, db)
-        goal = RESIDUAL * float(np.linalg.norm(right))
+        goal = self.equations.residual * float(np.linalg.norm(right))
         z, more = self._reduced(remainder, missing - x.sum(axis=0) if self.offset else none)
         direction, rho = z, float(np.vdot(remainder, z))
         x_first, db_first = x, db
@@ -175,11 +177,11 @@ class FactorSystem(System):
             if np.linalg.norm(after) < np.linalg.norm(remainder):
                 return x + z, db + more
             return x_first, db_first
-        for _ in range(CONJUGATE):
+        for _ in range(self.equations.conjugate_steps):
             if float(np.linalg.norm(remainder - (more if self.offset else 0.0))) <= goal:
                 break
-            self.gram.pause()
-            image = self.gram.product(direction) + _times(self.blocks, direction)
+            self.operator.pause()
+            image = self.operator.product(direction) + _times(self.blocks, direction)
             curvature = float(np.vdot(direction, image))
             if not curvature > 0 or not rho > 0:
                 break
@@ -192,26 +194,21 @@ class FactorSystem(System):
         return x, db + more
 
 
-def interior_point_bytes(n: int, p: int) -> float:
+def system_bytes(n: int, p: int, equations: Equations) -> float:
     """Memory of the blocks, and of the matrix where it is written out."""
-    written_out = 3 * min(n * p, DENSE) ** 2
+    written_out = 3 * min(n * p, equations.dense) ** 2
     return 8.0 * (BLOCKS * n * p * p + VECTORS * n * p + written_out)
 
 
-def interior_point_fits(gram: MatrixGram) -> bool:
-    """Whether there is room for them."""
-    return interior_point_bytes(*gram.shape) <= gram.room
-
-
-def system_for(gram: MatrixGram, offset: bool) -> System:
+def system_for(operator: MatrixOperator, offset: bool, equations: Equations) -> System:
     """The cheapest way to solve Newton's equations with this kernel."""
-    n, p = gram.shape
-    if n * p <= FEW:
-        return DenseSystem(gram, offset)
-    factor = factor_of(gram, dense=n * p <= DENSE)
+    n, p = operator.shape
+    if n * p <= equations.few:
+        return DenseSystem(operator, offset, equations)
+    factor = factor_of(operator, equations, dense=n * p <= equations.dense)
     if factor is None:
-        return DenseSystem(gram, offset)
-    return FactorSystem(gram, factor, gram.shape, offset)
+        return DenseSystem(operator, offset, equations)
+    return FactorSystem(operator, factor, operator.shape, offset, equations)
 
 
 def _times(blocks: Array, v: Array) -> Array:
@@ -219,12 +216,12 @@ def _times(blocks: Array, v: Array) -> Array:
     return np.asarray((blocks @ v[:, :, None])[:, :, 0])
 
 
-def _factorise(matrix: NDArray[Any]) -> Array:
+def _factorise(matrix: NDArray[Any], lifts: tuple[float, ...]) -> Array:
     """A Cholesky factor; rounding may have taken a positive definite matrix a hair below."""
     diagonal = np.abs(np.einsum("ii->i", matrix))
     if not np.isfinite(diagonal).all():
         raise LinAlgError("the barrier has overflowed")
-    for lift in (0.0, 1e-15, 1e-13, 1e-11):
+    for lift in lifts:
         lifted = np.array(matrix, order="F")
         np.einsum("ii->i", lifted)[:] += lift * diagonal
         try:

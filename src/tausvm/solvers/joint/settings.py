@@ -1,0 +1,54 @@
+"""The numbers of the joint interior-point method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Cones:
+    """Of the barriers, and of the steps between them."""
+
+    #: how much of the way to the boundary a step may go
+    boundary: float = 0.995
+    #: a side that reaches less than this share of the widest one is closed: what it could add to
+    #: f is far below rounding, and its barrier would overflow
+    negligible_reach: float = 1e-60
+    #: an ε below this share of the residuals is 0 to rounding
+    negligible_epsilon: float = 1e-20
+    #: a slack is on its way to 0 where it is below this share of its multiplier, both in units of
+    #: what they were in the beginning
+    vanishing: float = 1e-3
+    #: a row is put to zero where its share of the longest is below this times the share of ε that
+    #: its residual leaves
+    small_row: float = 1e-2
+
+
+@dataclass(frozen=True)
+class Equations:
+    """Of the ways to solve Newton's equations with np unknowns."""
+
+    #: unknowns up to which the matrix is written out without looking at its rank; at 150 of them
+    #: (mcycle, 3 levels) that saves a fifth of a solve
+    few: int = 300
+    #: unknowns up to which it is where its rank is not small; a small rank saves half of the time
+    #: at 400 of them and four fifths at 700 (mcycle, engel)
+    dense: int = 2400
+    #: share of the trace that a factor may leave out and still count as exact
+    exact: float = 1e-13
+    #: exact products that a set of truncated equations may cost, within bounds of floating-point
+    #: operations; without truncation the solves of 500 rows and 9 levels (BostonHousing) take
+    #: 13 to 14 times as long
+    products: int = 300
+    least_work: float = 1e9
+    most_work: float = 2e10
+    #: what conjugate gradients reduce the residual to, relative to the right side
+    residual: float = 1e-6
+    #: and how many steps they may take
+    conjugate_steps: int = 200
+    #: rounding may take a positive definite matrix a hair below: shares of its diagonal to add
+    lifts: tuple[float, ...] = (0.0, 1e-15, 1e-13, 1e-11)
+
+    def work(self, n: int, p: int) -> float:
+        """Floating-point operations that a set of truncated equations may take."""
+        return min(max(self.products * 2.0 * n * n * p, self.least_work), self.most_work)
