@@ -5,10 +5,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold
 
-import tausvm.selection.fits
+import tausvm.selection.folds
 import tausvm.selection.search
 from tausvm import SVRCV, QuantileSVRCV
-from tausvm.solvers import Status
 
 from ..estimators.data import wave
 
@@ -20,7 +19,6 @@ def no_fit(monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("a fit was started")
 
-    monkeypatch.setattr(tausvm.selection.fits, "solve", refuse)
     monkeypatch.setattr(tausvm.selection.search, "fit_gamma", refuse)
 
 
@@ -70,19 +68,21 @@ def test_bad_levels(no_fit):
 
 def test_points_that_do_not_converge_are_reported_once():
     with pytest.warns(ConvergenceWarning, match="fits of the selection") as caught:
-        SVRCV(Cs=[1.0, 1e4], gammas=[0.1, 1.0], cv=2, max_iter=1, tol=1.0, solver="smo").fit(X, Y)
+        limits = {"max_iter": 1, "tol": 1.0, "solver": "smo", "prune": False}
+        SVRCV(Cs=[1.0, 1e4], gammas=[0.1, 1.0], cv=2, **limits).fit(X, Y)
     assert len([w for w in caught if "selection" in str(w.message)]) == 1
 
 
 def test_a_point_that_fails_is_left_out(monkeypatch):
-    solve = tausvm.selection.fits.solve
+    solve_many = tausvm.selection.folds.solve_many
 
-    def fails_for_large_costs(problem, *args):
-        if problem.terms.upper[0] > 5:
-            raise ValueError("no solution")
-        return solve(problem, *args)
+    def fails_for_large_costs(family, *arguments):
+        result = solve_many(family, *arguments)
+        result.failed[:, family.costs > 5] = result.solved[:, family.costs > 5]
+        result.intercept[:, family.costs > 5] = np.nan
+        return result
 
-    monkeypatch.setattr(tausvm.selection.fits, "solve", fails_for_large_costs)
+    monkeypatch.setattr(tausvm.selection.folds, "solve_many", fails_for_large_costs)
     with pytest.warns(ConvergenceWarning, match="left out"):
         model = SVRCV(Cs=[0.1, 1.0, 10.0], gammas=[1.0], cv=2).fit(X, Y)
     assert model.best_params_["C"] in (0.1, 1.0)
@@ -90,16 +90,14 @@ def test_a_point_that_fails_is_left_out(monkeypatch):
 
 
 def test_interrupt_says_what_happened(monkeypatch):
-    solve, calls = tausvm.selection.fits.solve, []
+    solve_many, calls = tausvm.selection.folds.solve_many, []
 
-    def interrupted(*args):
+    def interrupted(*arguments):
         calls.append(1)
-        if len(calls) > 5:
+        if len(calls) > 2:
             raise KeyboardInterrupt
-        result = solve(*args)
-        assert result.status is Status.SOLVED
-        return result
+        return solve_many(*arguments)
 
-    monkeypatch.setattr(tausvm.selection.fits, "solve", interrupted)
+    monkeypatch.setattr(tausvm.selection.folds, "solve_many", interrupted)
     with pytest.raises(KeyboardInterrupt, match="selection interrupted"):
         SVRCV(Cs=2, gammas=3, cv=2).fit(X, Y)

@@ -85,9 +85,9 @@ def test_members_that_time_is_up_for_do_not_join(monkeypatch):
     assert min(full) > 1
     solved_from = tausvm.selection.members.solved_from
 
-    def slow(member, problem, options):
+    def slow(*arguments):
         clock.now += 60.0
-        return solved_from(member, problem, options)
+        return solved_from(*arguments)
 
     monkeypatch.setattr(tausvm.selection.members, "solved_from", slow)
     model._clock = clock = Clock()
@@ -119,7 +119,7 @@ def test_interrupting_the_last_fits_leaves_at_once(monkeypatch):
         calls.append(1)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tausvm.selection.members, "solve", interrupted)
+    monkeypatch.setattr(tausvm.selection.members, "solved_from", interrupted)
     with pytest.raises(KeyboardInterrupt):
         QuantileSVRCV(Cs=2, gammas=2, cv=3).fit(X, Y)
     assert len(calls) == 1

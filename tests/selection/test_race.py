@@ -8,6 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tausvm import SVRCV, ExpectileSVRCV, QuantileSVRCV
 from tausvm.selection import members
+from tausvm.selection.settings import RaceSettings, SelectionSettings
+from tausvm.solvers import Many
 
 from ..shared_data import data_file
 
@@ -60,17 +62,17 @@ def test_the_race_does_not_depend_on_the_number_of_jobs():
         np.testing.assert_array_equal(one.predict(X), two.predict(X))
 
 
-def test_points_that_steps_do_not_solve_are_fitted_directly(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_points_that_steps_do_not_solve_are_fitted_directly() -> None:
     """The members of a committee at such points are exact, with certificates."""
-    monkeypatch.setattr("tausvm.selection.paths.MOST_STEPS", 3.0)
+    few_steps = SelectionSettings(many=Many(steps=3.0), race=RaceSettings(steps=3.0))
     rng = np.random.default_rng(2)
     X = rng.uniform(-1, 1, size=(400, 2))
     y = np.sin(3 * X[:, 0]) + 0.01 * rng.normal(size=400)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = QuantileSVRCV(Cs=[1000.0, 3000.0], gammas=[0.3, 1.0], cv=3).fit(X, y)
+        model = QuantileSVRCV(Cs=[1000.0, 3000.0], gammas=[0.3, 1.0], cv=3)
+        model._settings = few_steps
+        model.fit(X, y)
     for machine in model.best_estimator_.machines:
         assert machine.dual_gap_ <= machine.tol
 
@@ -83,8 +85,8 @@ def test_points_without_a_solution_on_all_rows_are_left_to_their_folds(
     y = np.sin(4 * X[:, 0]) + 0.2 * rng.normal(size=400)
     solved_from = members.solved_from
 
-    def none_on_all_rows(member, problem, options):
-        return None if member.fold is None else solved_from(member, problem, options)
+    def none_on_all_rows(member, *arguments):
+        return None if member.fold is None else solved_from(member, *arguments)
 
     monkeypatch.setattr(members, "solved_from", none_on_all_rows)
     # folds of half the rows do not join a committee otherwise
@@ -94,3 +96,27 @@ def test_points_without_a_solution_on_all_rows_are_left_to_their_folds(
         assert {"C": member["C"], "gamma": member["gamma"]} == point
     with pytest.raises(ValueError, match="positive semidefinite"):
         model.set_params(refit=True).fit(X, y)
+
+
+def test_the_first_folds_have_rows_enough_to_tell():
+    """With few rows the race begins on several folds, or not at all."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, size=(100, 2))
+    y = np.sin(4 * X[:, 0]) + 0.2 * rng.normal(size=100)
+    model = QuantileSVRCV(Cs=COSTS, gammas=GAMMAS, cv=5, refit=False)
+    for rows, raced in ((60, True), (101, False)):
+        model._settings = SelectionSettings(race=RaceSettings(rows=rows))
+        model.fit(X, y)
+        assert np.isnan(model.scores_).any() == raced
+
+
+def test_data_without_noise_choose_the_largest_costs():
+    """Their fits run out of steps, and are better than they look."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(120, 2))
+    y = np.sin(3 * X[:, 0]) + X[:, 1]
+    grid = {"Cs": [1.0, 30.0, 1000.0, 30000.0], "gammas": [0.1, 0.5, 2.0], "refit": False}
+    raced = QuantileSVRCV(**grid).fit(X, y)
+    whole = QuantileSVRCV(prune=False, **grid).fit(X, y)
+    assert raced.best_score_ == pytest.approx(whole.best_score_, rel=0.02)
+    assert raced.best_params_ == whole.best_params_

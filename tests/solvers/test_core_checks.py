@@ -88,10 +88,13 @@ CALLS: dict[str, Callable[[], Any]] = {
     "coordinates: slot beyond rows": lambda: coordinate_state().run(
         np.ones((2, 3), dtype=np.float32), places(0, 1, 2), None, 0.0, 1
     ),
-    "single: rows": lambda: single.SinglePairs(np.ones((3, 2), dtype=np.float32), zeros(3)),
-    "single: terms": lambda: single.SinglePairs(np.eye(3, dtype=np.float32), zeros(3)).begin(
-        zeros(3), zeros(3), terms(4)
+    "single: rows": lambda: single.SinglePairs(np.ones((3, 2), dtype=np.float32), zeros(3), 1, 1),
+    "single: terms": lambda: single.SinglePairs(np.eye(3, dtype=np.float32), zeros(3), 1, 1).begin(
+        terms(4), np.ones(2), 1.0, 1.0
     ),
+    "single: start beyond the last problem": lambda: single.SinglePairs(
+        np.eye(3, dtype=np.float32), zeros(3), 1, 1
+    ).start(zeros(3)),
     "columns: gap": lambda: columns.assess(
         *(zeros(4, dtype=np.float32), np.ones(4, dtype=np.float32), np.ones((2, 2))),
         *(zeros(2, 4, dtype=np.float32), zeros(2, 4, dtype=np.float32), False, zeros(2)),

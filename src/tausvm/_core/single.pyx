@@ -1,10 +1,17 @@
 # distutils: language = c
-"""Pair steps in single precision, to a rough duality gap that they watch themselves.
+"""One loss along C in single precision, to rough duality gaps that the walk watches itself.
 
-    min_β  ½ βᵀKβ − yᵀβ + Σ kinkᵢ|βᵢ|,   lowerᵢ ≤ βᵢ ≤ upperᵢ,   Σ βᵢ = 0
+For C ascending, with bounds of C times those of C = 1,
 
-The steps are those of ``pairs``. The gradient Kβ − y is kept in float32, which holds twice as
-many numbers in a register: good enough for gaps of some permille.
+    min_β  ½ βᵀKβ − yᵀβ + Σ kinkᵢ|βᵢ|,   C·lowerᵢ ≤ βᵢ ≤ C·upperᵢ,   Σ βᵢ = 0
+
+    β ← s·β with the best s in [0, C/C_before]      (variables at their bounds stay there)
+    repeat
+        a batch of pair steps, as in ``pairs``
+    until the duality gap is small enough
+
+The gradient Kβ − y is kept in float32, which holds twice as many numbers in a register: good
+enough for gaps of some permille. It is computed afresh where many steps have rounded it.
 """
 from libc.math cimport INFINITY, fabs, isfinite
 import numpy as np
@@ -16,68 +23,180 @@ cdef extern from "single.h" nogil:
     int64_t lower_index(const float*, const float*, const float*, const float*, float, float, float,
                      int64_t, float*)
     double offset_pull(const float*, const float*, const float*, const float*, float, int64_t)
+    double row_product(const float*, const double*, int64_t)
 
 #: halvings of the interval in which the offset lies
 cdef int HALVINGS = 12
 #: a curvature of a pair that rounding cannot tell from 0
 cdef float LEAST = 1e-6
+#: the gradient is computed afresh after so many steps a variable: an eighth of their work
+cdef int REFRESH = 4
 
 
 cdef class SinglePairs:
-    """Pair steps on one matrix.
+    """The walk along C of one loss on one matrix.
 
     Parameters
     ----------
     rows : float32 array (n, n)
         K.
     y : float64 array (n,)
+    batch : float
+        Steps a variable between two looks at the gap; later ones come after an eighth of the steps
+        taken.
+    most : float
+        Steps a variable that a problem may take.
     """
 
     cdef const float[:, ::1] rows
     cdef const double[::1] y
     cdef float[::1] diagonal, slope_up, slope_down, lower, upper, kink, gradient32
     cdef double[::1] beta_
-    cdef readonly double gap, primal, offset
-    cdef readonly int64_t steps
+    cdef const double[:, ::1] terms
+    cdef const double[::1] costs
+    cdef double batch_, most, allowed, share, cost
+    #: steps of this problem, and since the gradient was computed
+    cdef int64_t steps, since
+    cdef bint begun
+    #: how many problems are done
+    cdef readonly int64_t done
+    cdef double gap_, primal_, offset_
+    cdef readonly object beta, intercept, gap, primal, taken
+    cdef double[:, ::1] betas
+    cdef double[::1] intercepts, gaps, primals
+    cdef int64_t[::1] counts
 
-    def __init__(self, const float[:, ::1] rows, const double[::1] y):
+    def __init__(self, const float[:, ::1] rows, const double[::1] y, double batch, double most):
         n = len(y)
         check(rows.shape[0] == n and rows.shape[1] == n, "rows must be square, one for each y")
         self.rows = rows
         self.y = y
+        self.batch_ = batch
+        self.most = most
         self.diagonal = np.diagonal(rows).copy()
         self.slope_up = np.empty(n, dtype=np.float32)
         self.slope_down = np.empty(n, dtype=np.float32)
         self.lower = np.empty(n, dtype=np.float32)
         self.upper = np.empty(n, dtype=np.float32)
         self.kink = np.empty(n, dtype=np.float32)
-        self.gradient32 = -np.asarray(y, dtype=np.float32)
+        self.gradient32 = np.empty(n, dtype=np.float32)
         self.beta_ = np.zeros(n)
 
-    @property
-    def beta(self):
-        """β, a copy."""
-        return np.array(self.beta_)
+    def begin(self, const double[:, ::1] terms, const double[::1] costs, double allowed,
+              double share):
+        """Walk along ``costs``, ascending, from β = 0.
 
-    @property
-    def gradient(self):
-        """Kβ − y as the steps see it, in float64."""
-        return np.asarray(self.gradient32, dtype=np.float64)
+        ``terms`` are those of C = 1, without ridges. A problem ends at a duality gap of
+        C·``allowed`` and of ``share`` times its primal objective.
+        """
+        cdef Py_ssize_t k, n = self.y.shape[0], count = costs.shape[0]
+        check(terms.shape[0] >= 3 and terms.shape[1] == n, "terms must have an entry for each y")
+        self.terms = terms
+        self.costs = costs
+        self.allowed = allowed
+        self.share = share
+        self.cost = 0
+        self.done = 0
+        self.since = 0
+        self.begun = False
+        self.beta = np.zeros((count, n))
+        self.intercept = np.full(count, np.nan)
+        self.gap = np.full(count, np.inf)
+        self.primal = np.full(count, np.inf)
+        self.taken = np.zeros(count, dtype=np.int64)
+        self.betas, self.intercepts, self.gaps = self.beta, self.intercept, self.gap
+        self.primals, self.counts = self.primal, self.taken
+        for k in range(n):
+            self.beta_[k] = 0
+            self.gradient32[k] = <float>(-self.y[k])
 
-    def begin(self, const double[::1] beta, const double[::1] gradient,
-              const double[:, ::1] terms):
-        """Start from a feasible β on the problem with these terms (no ridge)."""
+    def start(self, const double[::1] beta):
+        """Begin the next problem at a feasible β instead of at that of the one before."""
+        check(beta.shape[0] == self.y.shape[0], "beta must have an entry for each y")
+        check(self.costs is not None and self.done < self.costs.shape[0], "a problem must be left to start")
+        self.beta_[:] = beta
+        self.pose()
+        self.refresh()
+        self.begun = True
+
+    def advance(self, int64_t until, int64_t budget):
+        """Solve problems until ``until`` are done or ``budget`` steps were taken."""
+        cdef float up = 0, down = 0
+        cdef bint ended
+        cdef int64_t each, limit, left = budget
+        cdef Py_ssize_t n = self.y.shape[0]
+        if n == 0 or self.costs is None:
+            return
+        with nogil:
+            while self.done < min(until, <int64_t>self.costs.shape[0]):
+                if not self.begun:
+                    self.follow()
+                    self.begun = True
+                limit = <int64_t>(self.most * n)
+                each = <int64_t>(self.batch_ * n) + 1
+                ended = self.batch(0, &up, &down)
+                self.assess(up, down)
+                while not ended:
+                    ended = self.gap_ <= min(self.cost * self.allowed, self.share * self.primal_)
+                    if ended or self.steps >= limit or left <= 0:
+                        break
+                    left += self.steps
+                    ended = self.batch(max(each, self.steps // 8), &up, &down)
+                    left -= self.steps
+                    self.assess(up, down)
+                if not ended and self.steps < limit:
+                    break
+                self.note()
+
+    cdef void note(self) noexcept nogil:
+        """The problem is done."""
+        self.betas[self.done, :] = self.beta_
+        self.intercepts[self.done] = self.offset_
+        self.gaps[self.done] = self.gap_
+        self.primals[self.done] = self.primal_
+        self.counts[self.done] = self.steps
+        self.done += 1
+        self.begun = False
+
+    cdef void follow(self) noexcept nogil:
+        """Begin the next problem at the best multiple of β."""
         cdef Py_ssize_t k, n = self.y.shape[0]
-        check(beta.shape[0] == n and gradient.shape[0] == n and terms.shape[0] >= 3
-              and terms.shape[1] == n, "beta, gradient and terms must have an entry for each y")
+        cdef double norm = 0, gain = 0, factor, fitted
+        if self.cost > 0:
+            for k in range(n):
+                fitted = self.gradient32[k] + self.y[k]
+                norm += self.beta_[k] * fitted
+                gain += self.beta_[k] * self.y[k] - self.kink[k] * fabs(self.beta_[k])
+            factor = self.costs[self.done] / self.cost
+            if norm > 0:
+                factor = min(max(gain / norm, 0.0), factor)
+            for k in range(n):
+                self.beta_[k] *= factor
+                fitted = factor * (self.gradient32[k] + self.y[k])
+                self.gradient32[k] = <float>(fitted - self.y[k])
+        self.pose()
+        if self.since > REFRESH * n:
+            self.refresh()
+
+    cdef void pose(self) noexcept nogil:
+        """The bounds of the next problem; β is moved into them where rounding left it outside."""
+        cdef Py_ssize_t k, n = self.y.shape[0]
+        self.cost = self.costs[self.done]
         self.steps = 0
         for k in range(n):
-            self.lower[k] = <float>terms[0, k]
-            self.upper[k] = <float>terms[1, k]
-            self.kink[k] = <float>terms[2, k]
-            self.beta_[k] = min(max(beta[k], <double>self.lower[k]), <double>self.upper[k])
-            self.gradient32[k] = <float>gradient[k]
+            self.lower[k] = <float>(self.cost * self.terms[0, k])
+            self.upper[k] = <float>(self.cost * self.terms[1, k])
+            self.kink[k] = <float>self.terms[2, k]
+            self.beta_[k] = min(max(self.beta_[k], <double>self.lower[k]), <double>self.upper[k])
             self.classify(k)
+
+    cdef void refresh(self) noexcept nogil:
+        """The gradient from K and β."""
+        cdef Py_ssize_t k, n = self.y.shape[0]
+        self.since = 0
+        for k in range(n):
+            self.gradient32[k] = <float>(row_product(&self.rows[k, 0], &self.beta_[0], n)
+                                         - self.y[k])
 
     cdef void classify(self, Py_ssize_t k) noexcept nogil:
         """Derivatives of kink·|β| to both sides, infinite at a bound."""
@@ -145,6 +264,7 @@ cdef class SinglePairs:
             self.classify(i)
             self.classify(j)
             self.steps += 1
+            self.since += 1
             i = raise_index(&self.gradient32[0], &self.slope_up[0], &self.rows[i, 0],
                             &self.rows[j, 0], step, n, up)
         return False
@@ -176,27 +296,6 @@ cdef class SinglePairs:
                 losses += self.upper[k] * (r - self.kink[k])
             elif r < -self.kink[k]:
                 losses += self.lower[k] * (r + self.kink[k])
-        self.offset = b
-        self.primal = 0.5 * norm + losses
-        self.gap = self.primal - (gain - 0.5 * norm - kinks)
-
-    def run(self, double allowed, double share, int64_t each, int64_t most):
-        """Steps until the gap is ``allowed`` and ``share`` of the primal objective.
-
-        The gap is looked at every ``each`` steps. Returns whether there is nothing left to do;
-        otherwise ``most`` steps have been taken.
-        """
-        cdef int64_t until = self.steps + most
-        cdef float up = 0, down = 0
-        cdef bint optimal
-        if self.y.shape[0] == 0:
-            return True
-        with nogil:
-            optimal = self.batch(0, &up, &down)
-            self.assess(up, down)
-            while not optimal and self.gap > min(allowed, share * self.primal):
-                if self.steps >= until:
-                    break
-                optimal = self.batch(max(each, self.steps // 8), &up, &down)
-                self.assess(up, down)
-        return optimal or self.gap <= min(allowed, share * self.primal)
+        self.offset_ = b
+        self.primal_ = 0.5 * norm + losses
+        self.gap_ = self.primal_ - (gain - 0.5 * norm - kinks)

@@ -54,8 +54,8 @@ class SVRCV(KernelRegressorCV):
         Leave points out that cannot win: a race over the folds between rough fits, in which a
         point leaves when its loss exceeds the leader's by three standard errors of the difference,
         row by row; those close to the best one are then fitted to ``selection_tol``. Only with the
-        model's own loss, 60 validation rows a fold and folds that are alike: an integer ``cv``
-        without groups, or ``KFold``, ``RepeatedKFold``, ``ShuffleSplit``.
+        model's own loss, 60 rows or more and folds that are alike: an integer ``cv`` without
+        groups, or ``KFold``, ``RepeatedKFold``, ``ShuffleSplit``.
     selection_tol : float
         The duality gap of the fits in the selection, as a share of the loss of the best constant,
         and times ten of the primal objective. Squared losses are fitted to a tenth of it, losses

@@ -2,21 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..solvers.family import ManyResult, Mask, Starts
+from ..solvers.many import solve_many
 from ..solvers.monitor import OutOfTime
-from .fits import Fits, Starts, fit_points
 from .judge import Judge
 from .matrices import fold_grams
-from .task import Fold, Task
+from .task import Task
 
 Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What is asked of some folds at one γ.
+
+    Attributes
+    ----------
+    gamma : float
+    folds : sequence of int
+        Which of the task's folds.
+    costs : array (n_costs,)
+        Values of C, ascending.
+    wanted : bool array (n_levels, n_costs)
+        The points to fit.
+    rough : bool
+        Whether the fits are those of the race: hard ones stay where they are, and the losses of
+        the rows are kept.
+    starts : dict
+        By fold: where to start, for some of the points.
+    """
+
+    gamma: float
+    folds: Sequence[int]
+    costs: Array
+    wanted: Mask
+    rough: bool
+    starts: Mapping[int, Starts] = field(default_factory=dict)
 
 
 @dataclass
@@ -25,93 +53,70 @@ class FoldScores:
 
     Attributes
     ----------
+    fits : ManyResult
     scores : array (n_levels, n_costs)
         NaN where no fit was asked for, or none was found.
     losses : array (n_levels, n_costs, n_validation) or None
         Of the rows, by the levels' own losses.
-    beta : array (n_levels, n_costs, n_train)
-    intercept : array (n_levels, n_costs)
-    hard : bool array (n_levels, n_costs)
-        Where a fit ran out of steps.
-    unsolved : list of float
-        Relative gaps of the fits that did not get to the tolerance.
     """
 
+    fits: ManyResult
     scores: Array
-    beta: Array
-    intercept: Array
-    hard: Mask
-    unsolved: list[float]
     losses: Array | None = None
 
+    @property
+    def hard(self) -> Mask:
+        """Where a fit ran out of steps."""
+        return self.fits.solved & ~self.fits.reached
 
-def fit_gamma(
-    task: Task,
-    gamma: float,
-    folds: Sequence[int],
-    costs: Array,
-    wanted: Mask,
-    tol: float,
-    starts: dict[int, Starts],
-    rough: bool,
-) -> dict[int, FoldScores]:
-    """The scores of some folds at one γ.
+    @property
+    def unsolved(self) -> list[float]:
+        """The relative gaps of fits that did not get to their goal, infinite without any fit."""
+        gaps = self.fits.gap[self.hard] / self.fits.primal[self.hard]
+        return [*gaps.tolist(), *[np.inf] * int(np.count_nonzero(self.fits.failed))]
 
-    Parameters
-    ----------
-    task : Task
-    gamma : float
-    folds : sequence of int
-        Which of the task's folds.
-    costs : array (n_costs,)
-        Values of C, ascending.
-    wanted : bool array (n_levels, n_costs)
-        The points to fit.
-    tol : float
-        The gap of the fits, as a share of what constants cost.
-    starts : dict
-        By fold: where to start, for some of the points.
-    rough : bool
-        Leave hard fits where they are, and keep the losses of the rows.
-    """
+
+def fit_gamma(task: Task, ask: Ask) -> dict[int, FoldScores]:
+    """The scores of some folds at one γ."""
     found: dict[int, FoldScores] = {}
     with suppress(OutOfTime):  # what was fitted until then is good
-        for k, fold, gram, predict in fold_grams(task, gamma, folds):
+        for k, fold, gram, predict in fold_grams(task, ask.gamma, ask.folds):
             judge = Judge(task, fold, predict)
-            fits = fit_points(task, fold, gram, costs, wanted, tol, starts[k], judge, rough)
-            found[k] = _judged(judge, fits, keep_losses=rough)
+            family = task.family(fold, gram, ask.costs)
+            if task.fitted_by_constant(fold):
+                fits = ManyResult.of(family)
+                fits.intercept[ask.wanted] = family.y[0]
+                fits.reached[ask.wanted] = True
+            else:
+                starts = ask.starts.get(k, {})
+                # what is known already has been judged before
+                watch = None if starts else judge.watch()
+                fits = solve_many(
+                    family,
+                    task.goal(ask.rough),
+                    ask.wanted,
+                    starts,
+                    watch,
+                    task.stop,
+                    task.many(ask.rough),
+                )
+            found[k] = _judged(judge, fits, keep_losses=ask.rough)
     return found
 
 
-def _judged(judge: Judge, fits: Fits, keep_losses: bool) -> FoldScores:
+def _judged(judge: Judge, fits: ManyResult, keep_losses: bool) -> FoldScores:
     """Fits with their scores."""
-    shape = fits.intercept.shape
-    result = FoldScores(np.full(shape, np.nan), fits.beta, fits.intercept, fits.hard, fits.unsolved)
-    levels, places = np.nonzero(np.isfinite(fits.intercept))
+    result = FoldScores(fits, np.full(fits.intercept.shape, np.nan))
+    levels, places = np.nonzero(fits.solved)
     values = judge.values(fits.beta[levels, places], fits.intercept[levels, places])
     if keep_losses:
-        result.losses = np.full((*shape, len(judge.y)), np.nan)
+        result.losses = np.full((*fits.intercept.shape, len(judge.y)), np.nan)
     for level in np.unique(levels).tolist():
         here = levels == level
-        result.scores[level, places[here]] = judge.scores(level, values[here])
-        if result.losses is not None:
-            result.losses[level, places[here]] = judge.losses(level, values[here])
+        if result.losses is None:
+            result.scores[level, places[here]] = judge.scores(level, values[here])
+        else:
+            losses = judge.losses(level, values[here])
+            result.losses[level, places[here]] = losses
+            result.scores[level, places[here]] = -losses.sum(axis=1) / judge.weight.sum()
     return result
-
-
-def fit_whole(task: Task, gamma: float, costs: Array, wanted: Mask, starts: Starts) -> Fits | None:
-    """Fit some points, (n_levels, n_costs), at one γ on all rows; None when time is up.
-
-    They are where solves to the tolerance of the model begin.
-    """
-    everything = Fold.of(
-        np.arange(len(task.y)), np.empty(0, dtype=np.int64), task.targets, task.weight
-    )
-    whole = replace(task, folds=[everything], prune=False)
-    with suppress(OutOfTime):
-        for _, fold, gram, predict in fold_grams(whole, gamma, [0]):
-            judge = Judge(whole, fold, predict)
-            tol = task.options.tol
-            # points that are hard here are easier for the solvers
-            return fit_points(whole, fold, gram, costs, wanted, tol, starts, judge, True)
-    return None

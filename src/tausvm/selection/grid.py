@@ -18,12 +18,6 @@ Array = NDArray[np.float64]
 
 #: kernels with a γ
 GAMMA_KERNELS = (*DISTANCE_KERNELS, "poly", "sigmoid")
-#: a grid grows by this many points towards a border that holds the best one
-GROWTH = 2
-#: and so often at most
-GROWTH_ROUNDS = 2
-#: in steps of this factor at most
-LARGEST_STEP = 10.0
 #: up to this many features the narrowest width shrinks with the number of samples alone
 FEW_FEATURES = 24
 
@@ -35,12 +29,12 @@ class Axis:
     values: Array
     grows: bool
 
-    def grown(self, at: int) -> Axis | None:
-        """The axis with more points beyond the border at which ``at`` lies, or None."""
+    def grown(self, at: int, count: int, largest_step: float) -> Axis | None:
+        """The axis with ``count`` more points beyond the border at which ``at`` lies, or None."""
         if not self.grows or len(self.values) < 2:
             return None
-        ratio = min(self.values[1] / self.values[0], LARGEST_STEP)
-        beyond = ratio ** np.arange(1, GROWTH + 1)
+        ratio = min(self.values[1] / self.values[0], largest_step)
+        beyond = ratio ** np.arange(1, count + 1)
         if at == 0:
             return Axis(np.concatenate([self.values[0] / beyond[::-1], self.values]), True)
         if at == len(self.values) - 1:

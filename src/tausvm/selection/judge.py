@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..solvers.family import Place
 from .scoring import OwnLoss
 from .task import Fold, Task
 
@@ -14,11 +15,6 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 #: from rows of β to values at the validation rows of a fold
 Predictor = Callable[[NDArray[np.floating]], NDArray[np.floating]]
-
-#: fits are given up when they are worse than another one by so many standard errors of the
-#: difference, with so many rows to tell from
-OVERFIT_ERRORS = 3.0
-ENOUGH_ROWS = 50
 
 
 def clearly_worse(losses: Array, best: Array, errors: float, slack: float = 0.0) -> Mask:
@@ -41,7 +37,13 @@ class Judge:
         self.bounds = task.clip_bounds(fold)
         self.rows = fold.validation
         self.y, self.weight = task.y[self.rows], task.weight[self.rows]
-        self.gives_up = task.prune and task.by_own_losses and len(self.y) >= ENOUGH_ROWS
+        self.race = task.settings.race
+
+    def watch(self) -> Overfit | None:
+        """Leaves fits of large C out, where there are enough rows to tell."""
+        task = self.task
+        enough = len(self.y) >= self.race.path_rows
+        return Overfit(self) if task.prune and task.by_own_losses and enough else None
 
     def scores(self, level: int, values: Array) -> Array:
         """The score of each row of predictions, in the user's units."""
@@ -67,73 +69,39 @@ class Judge:
         return np.asarray(self.weight * score.loss.value(residual))
 
 
-class PathEnd:
-    """Ends a path along C when two fits in a row are clearly worse than an earlier one."""
+class Overfit:
+    """Leaves problems out that come, along C, after two in a row that clearly overfit."""
 
-    def __init__(self, judge: Judge, level: int) -> None:
+    def __init__(self, judge: Judge) -> None:
         self.judge = judge
-        self.level = level
-        self._best: Array | None = None
-        self._worse = 0
+        #: by level and number of C: the losses of the validation rows
+        self._losses: dict[Place, Array] = {}
 
-    def reached(self, beta: Array, intercept: float) -> bool:
-        """Whether this fit and the one before overfit."""
-        if not self.judge.gives_up:
-            return False
-        values = self.judge.values(beta[None], np.array([intercept]))[0]
-        self.note(self.judge.losses(self.level, values))
-        return self.overfits
-
-    def note(self, losses: Array) -> None:
-        """The losses of the next fit."""
-        if self._best is None or losses.sum() <= self._best.sum():
-            self._best, self._worse = losses, 0
-        elif clearly_worse(losses, self._best, OVERFIT_ERRORS):
-            self._worse += 1
-        else:
-            self._worse = 0
-
-    @property
-    def overfits(self) -> bool:
-        return self._worse >= 2
-
-
-class ColumnWatch:
-    """The same for columns that are fitted together and end in any order.
-
-    ``levels`` are those of the columns, among which those of a level have ascending C.
-    """
-
-    def __init__(self, judge: Judge, levels: Sequence[int]) -> None:
-        self.judge = judge
-        self.levels = np.asarray(levels)
-        self._losses: dict[int, Array] = {}
-        self._ended: list[tuple[NDArray[np.int64], NDArray[np.float32], Array]] = []
-
-    def ended(self, index: NDArray[np.int64], beta: NDArray[np.float32], b: Array) -> None:
-        """These columns are done."""
-        self._ended.append((index, beta, b))
-
-    def _look(self) -> None:
-        """The losses of the columns that have ended since the last look."""
-        if not self._ended:
+    def ended(self, places: Sequence[Place], beta: NDArray[np.floating], intercept: Array) -> None:
+        """These problems are solved."""
+        if not places:
             return
-        index, beta, b = (np.concatenate(parts) for parts in zip(*self._ended, strict=True))
-        self._ended.clear()
-        values = self.judge.values(beta, b)
-        levels = self.levels[index]
-        for level in np.unique(levels).tolist():
-            losses = self.judge.losses(level, values[levels == level])
-            self._losses.update(zip(index[levels == level].tolist(), losses, strict=True))
+        values = self.judge.values(beta, intercept[: len(places)])
+        for place, row in zip(places, values, strict=True):
+            self._losses[place] = self.judge.losses(place[0], row)
 
-    def hopeless(self, index: NDArray[np.int64]) -> Mask:
-        """Which of these columns come after an end."""
-        self._look()
-        found = np.zeros(len(index), dtype=bool)
-        for k, column in enumerate(index.tolist()):
-            path = PathEnd(self.judge, int(self.levels[column]))
-            for other in sorted(self._losses):
-                if self.levels[other] == path.level and other < column and not path.overfits:
-                    path.note(self._losses[other])
-            found[k] = path.overfits
-        return found
+    def hopeless(self, places: Sequence[Place]) -> Mask:
+        """Which of these come after such an end."""
+        ends = {level: self._end(level) for level in {level for level, _ in places}}
+        return np.array([k > ends[level] for level, k in places], dtype=bool)
+
+    def _end(self, level: int) -> float:
+        """The C, by number, at which a level overfits; ∞ for none."""
+        best: Array | None = None
+        worse = 0
+        for k in sorted(k for other, k in self._losses if other == level):
+            losses = self._losses[level, k]
+            if best is None or losses.sum() <= best.sum():
+                best, worse = losses, 0
+            elif clearly_worse(losses, best, self.judge.race.standard_errors):
+                worse += 1
+            else:
+                worse = 0
+            if worse >= 2:
+                return k
+        return np.inf

@@ -31,16 +31,17 @@ from ..estimators.regression import KernelRegressor
 from ..kernels import Points, make_kernel
 from ..losses import Loss
 from ..solvers import SolverOptions
+from ..solvers.family import Stop
 from ..solvers.units import Units, root_mean_square, spread
 from .committee import Committee
-from .fits import DIRECT
 from .grid import GAMMA_KERNELS, Axis, check_axis, cost_range, gamma_range, make_axis
 from .members import Member, Panel
 from .outcome import warn_of_members, warn_of_search
 from .results import cv_results
 from .scoring import make_scores
 from .search import Search
-from .task import Fold, Stop, Task
+from .settings import SelectionSettings
+from .task import Fold, Task
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -49,15 +50,8 @@ Index = NDArray[np.int64]
 EXCHANGEABLE = (KFold, RepeatedKFold, ShuffleSplit)
 #: values of ``refit`` that make a mean of machines
 MEANS = ("committee", "average")
-#: with so few rows the folds' own machines join a committee, if each has seen this share of them:
-#: what varies from row to row then matters more than what fewer rows cost
-FEW_ROWS = 600
-NEARLY_ALL = 0.7
 #: scores are means of squares of y's size
 LARGEST = 1e150
-#: the share of a time limit that the search may take: the rest is for the machines that predict,
-#: which take a sixth of the whole on ordinary data
-SEARCH_SHARE = 0.7
 #: parameters of a selection that its machines do not have
 OWN_PARAMETERS = ("Cs", "gammas", "cv", "scoring", "refit", "prune", "selection_tol", "n_jobs")
 
@@ -93,6 +87,8 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
 
     #: seconds, as ``time_limit`` counts them; tests put another one in its place
     _clock: Callable[[], float] = staticmethod(time.perf_counter)
+    #: the numbers of the search
+    _settings = SelectionSettings()
 
     def _machine(self, **parameters: Any) -> KernelRegressor:
         """The machine with the parameters that are not chosen, and some that are."""
@@ -142,7 +138,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         -------
         self
         """
-        started = self._clock()
+        started, settings = self._clock(), self._settings
         machine = self._machine()
         losses = list(machine._losses())
         machine._check_parameters()
@@ -155,6 +151,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         scores = make_scores(self.scoring, self._judges(losses), targets)
         centre = self._centre(data.X)
         limit = np.inf if self.time_limit is None else float(self.time_limit)
+        share = settings.search_share if self.refit else 1.0
         task = Task(
             X=data.X if centre is None else data.X - centre,
             targets=targets,
@@ -164,7 +161,6 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
             folds=folds,
             losses=losses,
             scores=scores,
-            order=machine._order(),
             kernel=self.kernel,
             degree=self.degree,
             coef0=self.coef0,
@@ -177,7 +173,8 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
             megabytes=self.cache_size / max(1, effective_n_jobs(self.n_jobs)),
             keep_models=self.refit in MEANS,
             prune=self._prunes(groups),
-            stop=Stop(self._clock, started + (SEARCH_SHARE if self.refit else 1.0) * limit),
+            stop=Stop(self._clock, started + share * limit),
+            settings=settings,
         )
         gamma_axis, cost_axis = self._axes(task, data, gammas, asked)
         for C in cost_axis.values[[0, -1]]:
@@ -385,9 +382,6 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         """
         task = search.task
         members = self._planned(search, data)
-        if not search.cut_short and self.refit == "committee":
-            task.stop.deadline = 0.5 * (self._clock() + ends)
-            search.start_whole([member for member in members if member.fold is None])
         task.stop.deadline = ends
         panel = Panel(
             data,
@@ -396,6 +390,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
             task.options.with_(tol=self.tol),
             task.stop,
             self.n_jobs,
+            task.settings,
         )
         members = panel.fit(members)
         members += panel.fit(self._left_to_folds(search, members))
@@ -426,8 +421,9 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         short, it is that of all rows at the best point.
         """
         folds = search.task.folds
-        nearly_all = all(len(fold.train) >= NEARLY_ALL * len(data) for fold in folds)
-        few = len(data) <= FEW_ROWS and nearly_all
+        committee = self._settings.committee
+        nearly_all = all(len(fold.train) >= committee.nearly_all * len(data) for fold in folds)
+        few = len(data) <= committee.few_rows and nearly_all
         members = []
         for level in range(len(search.task.losses)):
             if search.cut_short or self.refit not in MEANS:
@@ -452,9 +448,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         machine = self._machine(**self._level(level), **self._point(search, *place))
         start = search.start(level, place, fold) if self.refit in MEANS else None
         hard = search.point(level, *place) in search.hard and not search.task.squared
-        return Member(
-            machine, level, place, fold, share, start, hard and len(search.task.y) <= DIRECT
-        )
+        return Member(machine, level, place, fold, share, start, hard)
 
     def predict(self, X: Any, raw: bool = False) -> Array:
         """Predict at the rows of X with the chosen machines.

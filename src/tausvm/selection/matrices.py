@@ -11,14 +11,12 @@ from .._core.gram import gather_block
 from ..kernels import Kernel, Points, make_kernel
 from ..operators import CachedKernel, HeldKernel, KernelOperator
 from ..operators.base import CHUNK_BYTES
+from ..solvers.family import Stop
 from .judge import Predictor
-from .task import Fold, Stop, Task
+from .task import Fold, Task
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
-
-#: up to this many samples the Gram matrix is held in float64
-SMALL = 300
 
 
 def fold_grams(
@@ -31,10 +29,8 @@ def fold_grams(
     """
     precomputed = isinstance(task.kernel, str) and task.kernel == "precomputed"
     largest = max(len(task.folds[k].train) * len(task.rows(k)) for k in folds)
-    dtype = np.dtype(np.float64 if len(task.y) <= SMALL else np.float32)
-    if precomputed:
-        dtype = task.X.dtype
-    elif dtype.itemsize * largest > task.megabytes * 2**20:
+    dtype = task.X.dtype if precomputed else np.dtype(task.precision)
+    if not precomputed and dtype.itemsize * largest > task.megabytes * 2**20:
         yield from _by_rows(task, make_kernel(task.kernel, gamma, task.degree, task.coef0), folds)
         return
     held = task.memory.take(largest, dtype)

@@ -1,6 +1,6 @@
 """The machines that predict: each solved to ``tol`` on its own rows, with its certificate.
 
-    β ← what the selection has found, made feasible
+    β ← what the selection has found, made better together with all members on the same matrix
     certificate of β from the data: kernel values in float64, the offset that predicts
     solve from there, unless its gap is at most tol already
 
@@ -19,11 +19,22 @@ from numpy.typing import NDArray
 from ..estimators.data import TrainingSet
 from ..estimators.machine import Level
 from ..estimators.regression import KernelRegressor
-from ..operators import KernelOperator
-from ..solvers import Auto, Point, Problem, SolverOptions, SolverResult, Status, solve
+from ..solvers import (
+    Auto,
+    Family,
+    Goal,
+    Point,
+    Problem,
+    SolverOptions,
+    SolverResult,
+    Status,
+    Stop,
+    solve,
+    solve_many,
+)
 from ..solvers.monitor import Monitor
 from ..threads import one_blas_thread
-from .task import Stop
+from .settings import SelectionSettings
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -83,6 +94,7 @@ class Panel:
         When to leave.
     n_jobs : int or None
         As joblib takes it.
+    settings : SelectionSettings
     """
 
     data: TrainingSet
@@ -91,6 +103,7 @@ class Panel:
     options: SolverOptions
     stop: Stop
     n_jobs: int | None
+    settings: SelectionSettings
     #: members that have not begun
     _waiting: int = field(default=0, init=False)
 
@@ -132,29 +145,69 @@ class Panel:
         return int(megabytes * 2**20 / (8 * len(self.data) ** 2))
 
     def _fit_group(self, group: Sequence[Member], jobs: int) -> None:
-        """One after the other on one matrix, each with its share of the time that is left."""
+        """All on one matrix, then one after the other with its share of the time that is left."""
         first = group[0].machine
         data = self._rows(group[0])
-        gram: KernelOperator | None = None
+        gram = first._gram(data)
+        problems = []
         for member in group:
+            machine = member.machine
+            if not machine._precomputed:
+                machine._kernel, machine._centre = first._kernel, first._centre
+            (loss,) = machine._losses()
+            problems.append(machine._posed(gram, Level(data.y, loss), data.weight))
+        self._solve_together(group, problems)
+        for member, problem in zip(group, problems, strict=True):
             machine, left = member.machine, self.stop.left
             if left is not None:
                 left *= min(jobs / self._waiting, 1.0)
             self._waiting -= 1
-            if gram is None:
-                gram = machine._gram(data)
-            elif not machine._precomputed:
-                machine._kernel, machine._centre = first._kernel, first._centre
             options = self.options.with_(time_limit=left, callback=self._interrupted)
-            (loss,) = machine._losses()
-            problem = machine._posed(gram, Level(data.y, loss), data.weight)
-            member.result = solved_from(member, problem, options)
+            member.result = solved_from(member, problem, options, self.settings)
             if member.result is not None:
                 machine.n_features_in_ = self.n_features
                 machine._clip_to(data.y)
                 machine._keep(data, [member.result])
             if self.stop.raised:
                 return
+
+    def _solve_together(self, group: Sequence[Member], problems: Sequence[Problem]) -> None:
+        """Better starts of the members of one matrix, good enough for most certificates.
+
+        Those that are left to a solver of the user's choice, or that steps got nowhere with, stay.
+        """
+        gram = problems[0].operator
+        exact = len(gram) <= self.settings.committee.rounding_rows
+        if exact or not gram.whole:
+            return
+        if group[0].machine.solver != "auto" or self.options.max_iter >= 0:
+            return
+        gram.require(np.arange(len(gram)))
+        # each member is a loss of its own at its C
+        starts = {
+            (k, 0): problem.units.into(member.start)
+            for k, (member, problem) in enumerate(zip(group, problems, strict=True))
+            if member.start is not None
+        }
+        family = Family(
+            gram,
+            problems[0].y,
+            [problem.terms for problem in problems],
+            np.ones(1),
+            problems[0].offset,
+        )
+        wanted = np.array([[m.start is not None and not m.direct] for m in group])
+        tol = self.settings.committee.together * self.options.tol
+        result = solve_many(
+            family,
+            Goal(1.0, tol),
+            wanted,
+            starts,
+            stop=self.stop,
+            settings=replace(self.settings.many, finish=False),
+        )
+        for k in np.flatnonzero(result.solved[:, 0]).tolist():
+            group[k].start = problems[k].units.coefficients(result.beta[k, 0])
 
     def _interrupted(self, progress: object) -> bool:
         return self.stop.raised
@@ -169,16 +222,20 @@ class Panel:
         return TrainingSet(X, data.y[rows], data.weight[rows], data.rows[rows], data.n_given)
 
 
-def solved_from(member: Member, problem: Problem, options: SolverOptions) -> SolverResult | None:
+def solved_from(
+    member: Member, problem: Problem, options: SolverOptions, settings: SelectionSettings
+) -> SolverResult | None:
     """The solution of a member's problem to ``tol``, from its start; None without any."""
     started = options.clock()
     best: SolverResult | None = None
-    # few samples are solved to rounding anyway
-    if member.start is not None and problem.n > Auto().few_samples:
+    if member.start is not None and problem.n > settings.committee.rounding_rows:
         beta = problem.feasible(problem.units.into(member.start))
         best = Monitor(problem, options, "selection").result(Point.of(beta), 0)
     names = [member.machine.solver]
-    if member.direct and names == ["auto"] and problem.operator.whole:
+    few = problem.n <= Auto().few_samples and bool(np.isfinite(problem.terms.upper).all())
+    directly = best is not None and (member.direct or few)
+    held = problem.operator.whole and problem.n <= settings.many.factor_order
+    if directly and held and names == ["auto"]:
         names.insert(0, "interior_point")
     for name in names:
         if best is not None and best.status is Status.SOLVED:

@@ -12,41 +12,19 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from scipy.ndimage import binary_dilation
 
+from ..solvers.family import Mask, Place
 from ..threads import one_blas_thread
-from .fits import SQUARED_SHARE, Starts
-from .folds import FoldScores, Mask, fit_gamma, fit_whole
-from .grid import GROWTH, GROWTH_ROUNDS, Axis
+from .folds import Ask, FoldScores, fit_gamma
+from .grid import Axis
 from .judge import clearly_worse
-from .members import Member
 from .progress import progress
 from .results import equal_to_best
 from .task import Task
 
 Array = NDArray[np.float64]
 
-#: a point leaves the race when it is worse than the leader by so many standard errors
-STANDARD_ERRORS = 3.0
-#: with so many validation rows on a fold to tell from
-RACING_ROWS = 60
-#: the race is between fits with a gap so many times as large as asked for, and this is the share
-#: of a loss that they may be wrong by
-ROUGH = 10.0
-ROUGH_SLACK = 0.02
-#: mean losses below this share of the best constant's are rounding
-PERFECT = 1e-12
-#: up to this many rows squared losses race with the gap asked for: it costs less than fits again
-EXACT_ROWS = 800
-#: up to this many rows jobs of squared losses are done one after the other
-SERIAL_ROWS = 500
-#: axes of fewer points have no coarse grid
-FINE = 5
 #: which points are neighbours: those at γ and C next to each other, of one level
 NEIGHBOURS = np.ones((1, 3, 3), dtype=bool)
-#: jobs for every worker, so that none waits for long
-JOBS_EACH = 3
-#: growth goes on while it improves a score by this share
-WORTHWHILE = 1e-3
-
 #: level, γ and C
 Point = tuple[int, float, float]
 #: β and offset
@@ -116,7 +94,7 @@ class Search:
         """Fill the scores; grow the grid while a best point lies on its border."""
         with one_blas_thread():
             self._evaluate(np.ones(self._grid, dtype=bool))
-            for _ in range(GROWTH_ROUNDS):
+            for _ in range(self.task.settings.grid.rounds):
                 if self.cut_short:
                     break
                 wanted = self._grow()
@@ -125,12 +103,12 @@ class Search:
                 before = self._best_means()
                 self._evaluate(wanted)
                 gain = self._best_means() - before
-                if not (gain > WORTHWHILE * np.abs(before)).any():
+                if not (gain > self.task.settings.grid.worthwhile * np.abs(before)).any():
                     break
 
     def rounding(self, level: int) -> float:
         """What rounding makes of a perfect score."""
-        return PERFECT * float(self._constants[level])
+        return self.task.settings.perfect * float(self._constants[level])
 
     @property
     def looked_at(self) -> tuple[int, int]:
@@ -187,43 +165,6 @@ class Search:
         beta = self._whole_start(known)
         return None if beta is None else self.task.units.coefficients(beta)
 
-    def start_whole(self, members: Sequence[Member]) -> None:
-        """Better starts for members of all rows, about as good as the fits of the selection."""
-        wanted = np.zeros(self._grid, dtype=bool)
-        for member in members:
-            wanted[(member.level, *member.place)] = True
-        columns = np.flatnonzero(wanted.any(axis=(0, 2))).tolist()
-        parent = os.getpid()
-        calls = (
-            delayed(_job)(
-                parent,
-                fit_whole,
-                self.task,
-                float(self.gammas.values[g]),
-                self.costs.values,
-                wanted[:, g],
-                self._whole_starts(g, wanted[:, g]),
-            )
-            for g in columns
-        )
-        with one_blas_thread():
-            parallel = Parallel(n_jobs=self._jobs, prefer="threads")
-            found = dict(zip(columns, parallel(calls), strict=True))
-        for member in members:
-            g, c = member.place
-            fits = found[g]
-            if fits is not None and np.isfinite(fits.intercept[member.level, c]):
-                member.start = self.task.units.coefficients(fits.beta[member.level, c])
-
-    def _whole_starts(self, g: int, wanted: Mask) -> Starts:
-        """Where fits of all rows may start, by level and number of C."""
-        starts: Starts = {}
-        for level, c in np.argwhere(wanted).tolist():
-            beta = self._whole_start(self.models.get(self.point(level, g, c), {}))
-            if beta is not None:
-                starts[level, c] = beta
-        return starts
-
     def _whole_start(self, known: dict[int, Model]) -> Array | None:
         """A β of all rows from those of the folds.
 
@@ -248,42 +189,50 @@ class Search:
         return np.nan_to_num(self.means, nan=-np.inf).max(axis=(1, 2))
 
     def _evaluate(self, wanted: Mask) -> None:
-        """Scores of the points wanted, in races that leave those out which cannot win."""
+        """Scores of the points wanted, in races that leave those out which cannot win.
+
+        First comes every other point of the grid, on as many folds as it takes to tell points
+        apart, then what lies next to those still in the race, then the other folds. Last the points
+        close to the best one are fitted as well as was asked for.
+        """
         folds = list(range(len(self.task.folds)))
-        if not self._races:
+        if not (self.task.prune and self.task.by_own_losses):
             self._fit(wanted, folds)
             return
-        coarse = wanted & self._coarse()
-        self._fit(coarse, folds[:1], rough=True)
-        near = binary_dilation(coarse & self._in_the_race(), NEIGHBOURS)
-        self._fit(wanted & near & ~coarse, folds[:1], rough=True)
-        for part in (folds[1:2], folds[2:]):
-            wanted = wanted & self._in_the_race()
-            self._fit(wanted, part, rough=True)
-        if self._race_gap > 1.0:
+        first = self._first_folds()
+        if first:
+            coarse = wanted & self._coarse()
+            if wanted.all():
+                self._fit(coarse, folds[:first], rough=True)
+                near = binary_dilation(coarse & self._in_the_race(), NEIGHBOURS)
+                self._fit(wanted & near & ~coarse, folds[:first], rough=True)
+            else:  # few points beyond a border
+                self._fit(wanted, folds[:first], rough=True)
+            for part in (folds[first : first + 1], folds[first + 1 :]):
+                wanted = wanted & self._in_the_race()
+                self._fit(wanted, part, rough=True)
+        else:
+            self._fit(wanted, folds, rough=True)
+        if self.task.race_gap > 1.0:
             self._fit(wanted & self._close_to_best(), folds)
 
-    @property
-    def _races(self) -> bool:
-        """Whether points may be left out: there are enough rows to tell, and a loss of each."""
-        task = self.task
-        enough = len(task.folds[0].validation) >= RACING_ROWS
-        return task.prune and task.by_own_losses and enough
-
-    @property
-    def _race_gap(self) -> float:
-        """The gap of the fits in the race, against the one asked for."""
-        return 1.0 if self.task.squared and len(self.task.y) <= EXACT_ROWS else ROUGH
+    def _first_folds(self) -> int:
+        """How many folds have rows enough to rule points out; 0 where all together have not."""
+        rows = np.cumsum([len(fold.validation) for fold in self.task.folds])
+        enough = np.flatnonzero(rows >= self.task.settings.race.rows)
+        return int(enough[0]) + 1 if len(enough) else 0
 
     @property
     def _jobs(self) -> int | None:
-        """How many jobs help: matrix products of few rows are too short to share a lock over."""
-        return 1 if self.task.squared and len(self.task.y) <= SERIAL_ROWS else self.n_jobs
+        """How many jobs help."""
+        task = self.task
+        return 1 if task.squared and len(task.y) <= task.settings.serial_rows else self.n_jobs
 
     def _coarse(self) -> Mask:
         """Every other point of the longer axes."""
         coarse = np.zeros(self._grid, dtype=bool)
-        steps = (2 if size >= FINE else 1 for size in self._grid[1:])
+        least = self.task.settings.race.fine_axis
+        steps = (2 if size >= least else 1 for size in self._grid[1:])
         coarse[(slice(None), *(slice(None, None, step) for step in steps))] = True
         return coarse
 
@@ -293,7 +242,8 @@ class Search:
             return
         columns = np.flatnonzero(wanted.any(axis=(0, 2)))
         workers = effective_n_jobs(self._jobs)
-        groups = max(1, min(len(folds), -(-JOBS_EACH * workers // len(columns))))
+        each = self.task.settings.jobs_each
+        groups = max(1, min(len(folds), -(-each * workers // len(columns))))
         jobs = [(int(g), part.tolist()) for g in columns for part in np.array_split(folds, groups)]
         parent = os.getpid()
         # the cores release the GIL, and threads need no copies of the data; a backend that
@@ -308,13 +258,14 @@ class Search:
                 parent,
                 fit_gamma,
                 self.task,
-                float(self.gammas.values[g]),
-                part,
-                self.costs.values,
-                wanted[:, g],
-                self.task.options.tol * (self._race_gap if rough else 1.0),
-                {fold: self._starts(g, fold, wanted[:, g]) for fold in part},
-                rough,
+                Ask(
+                    float(self.gammas.values[g]),
+                    part,
+                    self.costs.values,
+                    wanted[:, g],
+                    rough,
+                    {fold: self._starts(g, fold, wanted[:, g]) for fold in part},
+                ),
             )
             for g, part in jobs
         )
@@ -333,7 +284,7 @@ class Search:
             ) from None
         self.cut_short = self.task.stop()
 
-    def _starts(self, g: int, fold: int, wanted: Mask) -> Starts:
+    def _starts(self, g: int, fold: int, wanted: Mask) -> dict[Place, NDArray[np.floating]]:
         """Where earlier fits of these points ended, by level and number of C."""
         found = {}
         for level, c in np.argwhere(wanted).tolist():
@@ -349,14 +300,15 @@ class Search:
             self.scores[:, g, :, fold][tried] = result.scores[tried]
             # of the points that cannot win it is enough to know whether there is a fit
             self.unsolved += [gap for gap in result.unsolved if not rough or np.isinf(gap)]
+            fits = result.fits
             self.hard.update(self.point(level, g, c) for level, c in np.argwhere(result.hard))
             for level, c in np.argwhere(tried).tolist():
                 point = self.point(level, g, c)
                 if result.losses is not None:
-                    look = Look(result.losses[level, c], result.beta[level, c])
+                    look = Look(result.losses[level, c], fits.beta[level, c])
                     self._looks.setdefault(point, {})[fold] = look
                 if self.task.keep_models:
-                    model = result.beta[level, c], float(result.intercept[level, c])
+                    model = fits.beta[level, c], float(fits.intercept[level, c])
                     self.models.setdefault(point, {})[fold] = model
 
     def _in_the_race(self) -> Mask:
@@ -364,7 +316,7 @@ class Search:
 
         The leader has the least loss among those on most folds.
         """
-        alive = np.zeros(self._grid, dtype=bool)
+        alive, race = np.zeros(self._grid, dtype=bool), self.task.settings.race
         for level in range(self._grid[0]):
             points = {
                 (g, c): self._looks[self.point(level, g, c)]
@@ -382,27 +334,51 @@ class Search:
                     for place in places
                 ]
                 best = np.concatenate([leader[fold].losses for fold in common])
-                worse = clearly_worse(np.array(here), best, STANDARD_ERRORS, ROUGH_SLACK)
+                worse = clearly_worse(np.array(here), best, race.standard_errors, race.slack)
                 for place, out in zip(places, worse.tolist(), strict=True):
                     alive[(level, *place)] = not out
+            for place in self._doubtful(level):
+                alive[(level, *place)] = True
         return alive
+
+    def _doubtful(self, level: int) -> list[Place]:
+        """Points whose fits ran out of steps and may be better than their scores.
+
+        That matters on data without noise, where the largest C win and take the most steps. A
+        direct solve of so few rows takes some hundredths of a second.
+        """
+        race, scores = self.task.settings.race, self._means_so_far(level)
+        best = float(scores.max())
+        noisy = -best > race.no_noise * self._constants[level]
+        if noisy or self.task.squared or len(self.task.y) > race.hard_rows:
+            return []
+        near = np.argwhere(np.isfinite(scores) & (scores >= race.hard_factor * best)).tolist()
+        return [(g, c) for g, c in near if self.point(level, g, c) in self.hard]
+
+    def _means_so_far(self, level: int) -> Array:
+        """The mean score of every point on the folds that have one, −∞ without any."""
+        known = ~np.isnan(self.scores[level])
+        total = np.where(known, self.scores[level], 0.0).sum(axis=2)
+        return np.where(known.any(axis=2), total / np.maximum(known.sum(axis=2), 1), -np.inf)
 
     def _close_to_best(self) -> Mask:
         """The points whose rough score may be the best one but for what it is wrong by.
 
-        That is as much as their gap, a share of what constants cost.
-
-        Those whose fits ran out of steps are left with it: better ones would take longer than
-        all the others together.
+        That is as much as their gap, a share of what constants cost. Those whose fits ran out of
+        steps are left with it, but for the doubtful ones.
         """
+        race = self.task.settings.race
         means = np.nan_to_num(self.means, nan=-np.inf)
         best = means.max(axis=(1, 2), keepdims=True)
-        gap = self.task.options.tol * self._race_gap * (SQUARED_SHARE if self.task.squared else 1.0)
-        wrong = np.maximum(ROUGH_SLACK * np.abs(best), gap * self._constants[:, None, None])
+        gap = self.task.goal(rough=True).gap
+        wrong = np.maximum(race.slack * np.abs(best), gap * self._constants[:, None, None])
         close = means >= best - wrong
         for place in np.argwhere(close).tolist():
             close[tuple(place)] = self.point(*place) not in self.hard
         close[close.sum(axis=(1, 2)) == 1] = False  # one alone is chosen anyway
+        for level in range(self._grid[0]):
+            for g, c in self._doubtful(level):
+                close[level, g, c] = True
         return close
 
     def point(self, level: int, g: int, c: int) -> Point:
@@ -420,23 +396,28 @@ class Search:
             if best is None:
                 continue
             gamma, cost = best
-            if self.gammas.grown(gamma) is not None or self.costs.grown(cost) is not None:
+            axes = self.gammas, self.costs
+            if any(self._grown(axis, at) is not None for axis, at in zip(axes, best, strict=True)):
                 on_border.append((level, self.gammas.values[gamma], self.costs.values[cost]))
         for _, gamma, cost in on_border:
             self._extend(gamma, cost)
-        wanted = np.zeros(self._grid, dtype=bool)
+        wanted, reach = np.zeros(self._grid, dtype=bool), self.task.settings.grid.growth
         for level, gamma, cost in on_border:
             g = int(np.searchsorted(self.gammas.values, gamma))
             c = int(np.searchsorted(self.costs.values, cost))
-            near = np.s_[max(g - GROWTH, 0) : g + GROWTH + 1, max(c - GROWTH, 0) : c + GROWTH + 1]
+            near = np.s_[max(g - reach, 0) : g + reach + 1, max(c - reach, 0) : c + reach + 1]
             wanted[level][near] = True
         return wanted & np.isnan(self.scores).all(axis=3)
+
+    def _grown(self, axis: Axis, at: int) -> Axis | None:
+        grid = self.task.settings.grid
+        return axis.grown(at, grid.growth, grid.largest_step)
 
     def _extend(self, gamma: float, cost: float) -> None:
         """More points beyond this one where it lies at an end of an axis."""
         for axis, name, value in ((1, "gammas", gamma), (2, "costs", cost)):
             old: Axis = getattr(self, name)
-            new = old.grown(int(np.searchsorted(old.values, value)))
+            new = self._grown(old, int(np.searchsorted(old.values, value)))
             if new is None:
                 continue
             added = [(0, 0)] * 4

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +14,14 @@ from ..estimators.data import Matrix
 from ..kernels import Points
 from ..losses import Loss
 from ..losses.terms import DualTerms
+from ..operators import KernelOperator
 from ..solvers import SolverOptions
-from ..solvers.monitor import OutOfTime
+from ..solvers.family import Family, Goal, Many, Stop
 from ..solvers.onedim import best_offset
 from ..solvers.units import Units, spread
 from .memory import Memory
 from .scoring import OwnLoss, Score
+from .settings import SelectionSettings
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -32,48 +35,18 @@ class Fold:
     ----------
     spread : float
         The standard deviation of the training targets, in the user's units.
-    risks : dict
-        By level: what the best constant costs, once it is known.
+    known : dict
+        The losses on the training rows, once they were asked for.
     """
 
     train: Index
     validation: Index
     spread: float
-    risks: dict[int, float] = field(default_factory=dict)
+    known: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, train: Index, validation: Index, y: Array, weight: Array) -> Fold:
         return cls(train, validation, spread(y[train], weight[train]))
-
-
-@dataclass
-class Stop:
-    """Tells the fits of this process to stop: on demand, or when their time is up.
-
-    Attributes
-    ----------
-    clock : callable
-        Seconds.
-    deadline : float
-        When time is up, as the clock counts.
-    """
-
-    clock: Callable[[], float]
-    deadline: float = np.inf
-    raised: bool = False
-
-    def __call__(self, progress: object = None) -> bool:
-        return self.raised or self.clock() >= self.deadline
-
-    @property
-    def left(self) -> float | None:
-        """Seconds until then; None without a limit."""
-        return max(self.deadline - self.clock(), 0.0) if np.isfinite(self.deadline) else None
-
-    def pause(self) -> None:
-        """A moment at which long work is ended."""
-        if self():
-            raise OutOfTime
 
 
 @dataclass(frozen=True)
@@ -94,8 +67,6 @@ class Task:
         Whether C counts in spreads of the training targets.
     folds : sequence of Fold
     losses, scores : sequences, one a level
-    order : sequence of int
-        The levels in the order in which one is a good start for the next.
     offset : bool
     clip : float, "range" or None
         As in the estimators.
@@ -117,7 +88,6 @@ class Task:
     folds: Sequence[Fold]
     losses: Sequence[Loss]
     scores: Sequence[Score]
-    order: Sequence[int]
     kernel: str | Callable[..., Array]
     degree: int
     coef0: float
@@ -129,6 +99,7 @@ class Task:
     keep_models: bool
     prune: bool
     stop: Stop
+    settings: SelectionSettings = field(default_factory=SelectionSettings)
     memory: Memory = field(default_factory=Memory)
 
     @cached_property
@@ -143,6 +114,11 @@ class Task:
     def squared(self) -> bool:
         """Whether the losses grow like squares, so that the dual has no bounds."""
         return bool(np.isinf(self.losses[0].dual_terms(np.ones(1), np.ones(1)).upper).all())
+
+    @property
+    def precision(self) -> type[np.floating[Any]]:
+        """How kernel matrices are held."""
+        return np.float64 if len(self.y) <= self.settings.double_rows else np.float32
 
     @cached_property
     def by_own_losses(self) -> bool:
@@ -161,17 +137,41 @@ class Task:
             terms = terms.widened(fold.spread)
         return terms.in_units(self.units.scale)
 
-    def risk(self, level: int, fold: Fold) -> float:
-        """What the best constant costs on the training rows of a fold, at C = 1.
+    def family(self, fold: Fold, operator: KernelOperator, costs: Array) -> Family:
+        """The problems of all levels and these C on the training rows of a fold."""
+        known, y = fold.known, self.y[fold.train]
+        if not known:
+            known["terms"] = [self.terms(level, fold, 1.0) for level in range(len(self.losses))]
+        family = Family(
+            operator, y, known["terms"], costs, self.offset, known.get("constants", np.empty(0))
+        )
+        known["constants"] = family.constants
+        return family
 
-        Where that is nothing, what f = 0 costs: without an offset there is no other constant.
-        """
-        if level not in fold.risks:
-            y = self.y[fold.train]
-            unit = self.terms(level, fold, 1.0)
-            risk = float(unit.conjugate(y - best_offset(unit, y)).sum())
-            fold.risks[level] = risk if risk > 0 else float(unit.conjugate(y).sum())
-        return fold.risks[level]
+    def goal(self, rough: bool) -> Goal:
+        """How well fits are solved, in the race and after it."""
+        tol = self.options.tol * (self.race_gap if rough else 1.0)
+        if self.squared:
+            return Goal(self.settings.squared_gap * tol, self.settings.squared_share * tol)
+        return Goal(tol, self.settings.linear_share * tol)
+
+    @property
+    def race_gap(self) -> float:
+        """The gap of the fits in the race, against the one asked for."""
+        race = self.settings.race
+        return 1.0 if self.squared and len(self.y) <= race.exact_rows else race.rough
+
+    def many(self, rough: bool) -> Many:
+        """What fits may cost, in the race and after it."""
+        race, many = self.settings.race, self.settings.many
+        if self.options.max_iter >= 0 or self.solver != "auto":
+            limit = self.options.max_iter if self.options.max_iter >= 0 else many.max_iter
+            many = replace(many, shared=False, solver=self.solver, max_iter=limit)
+        if not rough:
+            return many
+        # a squared loss is solved directly in a few linear systems; others take much longer
+        finish = self.squared and len(self.y) <= race.hard_rows
+        return replace(many, finish=finish, steps=race.steps, iterations=race.iterations)
 
     def constant_loss(self, level: int) -> float:
         """The mean loss of the best constant on all rows, as scores count; 0 for other scores."""

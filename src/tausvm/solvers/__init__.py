@@ -22,9 +22,11 @@ import numpy as np
 from .auto import Auto, explain
 from .barrier import Barrier
 from .block import Block
+from .family import Family, Goal, Many, ManyResult, Stop
 from .interior_point import InteriorPoint
 from .joint.interior_point import JointInteriorPoint
 from .joint.settings import Cones, Equations
+from .many import solve_many
 from .newton import Newton
 from .polishing import Polishing
 from .primal_dual_cd import PrimalDualCD
@@ -104,9 +106,13 @@ __all__ = [
     "Barrier",
     "Block",
     "Certificate",
+    "Family",
+    "Goal",
     "Held",
     "InteriorPoint",
     "JointInteriorPoint",
+    "Many",
+    "ManyResult",
     "Newton",
     "Patience",
     "Point",
@@ -118,9 +124,11 @@ __all__ = [
     "SolverOptions",
     "SolverResult",
     "Status",
+    "Stop",
     "certificate",
     "every_settings",
     "explain",
     "solve",
+    "solve_many",
     "warm_start",
 ]

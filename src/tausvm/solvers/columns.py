@@ -22,7 +22,7 @@ steps that it saves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,29 +30,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.columns import advance, assess, turn
-from ..solvers.linalg import LinAlgError, cholesky, cholesky_solve, solve_lower
+from .family import Mask, Place, Work
+from .linalg import LinAlgError, cholesky, cholesky_solve, solve_lower
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.float32]
 Index = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
-#: landmarks: a share of the samples, within these numbers
-SHARE = 0.15
-FEWEST, MOST = 40, 300
-#: what is added to the diagonal of the landmarks' matrix, against its rounding
-JITTER = 1e-5
 #: steps between two looks at which columns are worth going on with, where there are no factors
 LOOK_STEPS = 20
-#: factors are for matrices up to this order, and are due after so many steps at order 1000, and in
-#: proportion to the order elsewhere
-FACTORED = 3000
-FACTOR_STEPS = 12
-FACTOR_LEAST = 8
-#: one factor serves ridges of this ratio
-FACTOR_RATIO = 3.2
-#: bytes of factors held at a time
-FACTOR_BYTES = 32 << 20
+#: what is added to the diagonal of the landmarks' matrix, against the rounding of float32
+JITTER = 1e-5
 
 
 @dataclass(frozen=True)
@@ -63,10 +51,10 @@ class LowRank:
     values: Floats
 
     @classmethod
-    def of(cls, matrix: Floats) -> LowRank:
+    def of(cls, matrix: Floats, rank: int) -> LowRank:
         """The Nyström approximation from landmarks spread evenly over the rows."""
         n = len(matrix)
-        rank = min(n, max(FEWEST, min(MOST, int(SHARE * n))))
+        rank = min(n, rank)
         landmarks = np.linspace(0, n - 1, rank).astype(np.int64)
         rows = matrix[landmarks]
         small = rows[:, landmarks].astype(np.float64)
@@ -82,97 +70,54 @@ class LowRank:
         return cls(np.ascontiguousarray(half.T @ (basis / np.sqrt(values))), values)
 
 
-@dataclass
-class Solution:
-    """Where the columns ended; ``gap`` is absolute, and infinite for those left out."""
-
-    beta: Floats
-    intercept: Array
-    gap: Array
-    primal: Array
-
-
-class Watch(Protocol):
-    """Told of columns that end, by number, β and offset; asked whether others are worth it."""
-
-    def ended(self, index: Index, beta: Floats, b: Array) -> None: ...
-
-    def hopeless(self, index: Index) -> Mask: ...
-
-
-def solve_columns(
-    matrix: Floats,
-    y: Array,
-    weight: Array,
-    ridges: Array,
-    offset: bool,
-    allowed: Array,
-    share: float,
-    first: Floats,
-    most: int,
-    watch: Watch | None,
-    stop: Callable[[], bool],
-) -> Solution:
-    """Solve the columns, each to a duality gap of its own.
-
-    Parameters
-    ----------
-    matrix : float32 array (n, n)
-        K.
-    y, weight : arrays (n,)
-    ridges : array (columns, 2)
-        The curvature of the dual's term for β > 0 and β < 0, at a weight of 1.
-    offset : bool
-    allowed : array (columns,)
-    share : float
-        A column ends at a duality gap of ``allowed`` and of ``share`` times its primal objective.
-    first : float32 array (columns, n)
-        Where to start.
-    most : int
-        Steps that a column may take.
-    watch : Watch or None
-        Asked now and then which columns to leave out.
-    stop : callable
-        Whether to leave at once.
-    """
-    solver = _Solver(matrix, y, weight, offset, allowed, share, watch, stop)
-    count, n = len(ridges), len(y)
-    found = Solution(
-        np.zeros((count, n), np.float32),
-        np.zeros(count),
-        np.full(count, np.inf),
-        np.full(count, np.inf),
-    )
-    middle = np.exp(np.log(ridges).mean(axis=1) - np.log(weight).mean())
-    low_rank = LowRankInverse(LowRank.of(matrix), middle)
+def solve_columns(work: Work) -> None:
+    """Solve the problems wanted, as far as float32 and the steps go."""
+    family, settings = work.family, work.settings
+    assert family.weight is not None
+    places = [(int(loss), int(k)) for loss, k in np.argwhere(work.wanted)]
+    if not places:
+        return
+    matrix = family.operator.rows.astype(np.float32, copy=False)
+    n = len(matrix)
+    unit = np.array([(t.ridge_plus.min(), t.ridge_minus.min()) for t in family.terms])
+    ridges = np.array([unit[loss] / family.costs[k] for loss, k in places])
+    first = np.zeros((len(places), n), dtype=np.float32)
+    for column, place in enumerate(places):
+        first[column] = work.starts.get(place, 0.0)
+    middle = np.exp(np.log(ridges).mean(axis=1) - np.log(family.weight).mean())
+    least, most = settings.landmarks
+    rank = max(least, min(most, int(settings.landmark_share * n)))
+    low_rank = LowRankInverse(LowRank.of(matrix, rank), middle)
+    loop = _Loop(work, matrix, places)
     rest = _Columns.start(ridges, first, matrix)
-    if n > FACTORED:
-        for _ in range(0, most, LOOK_STEPS):
-            rest = rest.part(~solver.hopeless(rest.index))
-            rest = solver.run(rest, low_rank, LOOK_STEPS, found)
-        rest.note(np.ones(len(rest.index), dtype=bool), found)
-        return found
-    rest = solver.run(rest, low_rank, max(FACTOR_LEAST, FACTOR_STEPS * n // 1000), found)
-    for part in _groups(middle, rest.index, max(1, FACTOR_BYTES // matrix.nbytes)):
-        promising = [group[~solver.hopeless(group)] for group in part]
+    if n > settings.factor_order:
+        for _ in range(0, settings.iterations, LOOK_STEPS):
+            rest = rest.part(~loop.hopeless(rest.index))
+            rest = loop.run(rest, low_rank, LOOK_STEPS)
+        loop.note(rest, np.ones(len(rest.index), dtype=bool))
+        return
+    steps = max(settings.factor_after_least, settings.factor_after * n // 1000)
+    rest = loop.run(rest, low_rank, steps)
+    at_once = max(1, settings.factor_bytes // matrix.nbytes)
+    for part in _groups(middle, rest.index, settings.factor_ratio, at_once):
+        promising = [group[~loop.hopeless(group)] for group in part]
         promising = [group for group in promising if len(group)]
-        if not promising or stop():
+        if not promising or work.stop():
             break
         try:
             inverse: Inverse = FactorInverse(matrix, middle, promising)
         except LinAlgError:  # rounding has cost the matrix its definiteness
             inverse = low_rank
         chosen = np.isin(rest.index, np.concatenate(promising))
-        left = solver.run(rest.part(chosen), inverse, most, found)
-        left.note(np.ones(len(left.index), dtype=bool), found)
-    return found
+        left = loop.run(rest.part(chosen), inverse, settings.iterations)
+        loop.note(left, np.ones(len(left.index), dtype=bool))
 
 
-def _groups(ridges: Array, index: Index, at_once: int) -> Iterator[list[Index]]:
+def _groups(ridges: Array, index: Index, ratio: float, at_once: int) -> Iterator[list[Index]]:
     """Columns in groups that one factor serves, C ascending, some of them at a time."""
     groups: list[list[int]] = []
     for column in sorted(index, key=lambda c: -ridges[c]):
-        if groups and FACTOR_RATIO * ridges[column] >= ridges[groups[-1][0]]:
+        if groups and ratio * ridges[column] >= ridges[groups[-1][0]]:
             groups[-1].append(column)
         else:
             groups.append([column])
@@ -180,29 +125,20 @@ def _groups(ridges: Array, index: Index, at_once: int) -> Iterator[list[Index]]:
         yield [np.array(group) for group in groups[start : start + at_once]]
 
 
-class _Solver:
-    """The loop over the columns that are not done."""
+class _Loop:
+    """The steps of the columns that are not done."""
 
-    def __init__(
-        self,
-        matrix: Floats,
-        y: Array,
-        weight: Array,
-        offset: bool,
-        allowed: Array,
-        share: float,
-        watch: Watch | None,
-        stop: Callable[[], bool],
-    ) -> None:
+    def __init__(self, work: Work, matrix: Floats, places: list[Place]) -> None:
+        family = work.family
+        assert family.weight is not None
+        self.work = work
         self.matrix = matrix
-        self.y, self.weight = y.astype(np.float32), weight.astype(np.float32)
-        self.offset = offset
-        self.allowed = allowed
-        self.share = share
-        self.watch = watch
-        self.stop = stop
+        self.places = places
+        self.offset = family.offset
+        self.y, self.weight = family.y.astype(np.float32), family.weight.astype(np.float32)
+        self.allowed = np.array([work.goal.gap * family.limits[place] for place in places])
 
-    def run(self, at: _Columns, inverse: Inverse, limit: int, found: Solution) -> _Columns:
+    def run(self, at: _Columns, inverse: Inverse, limit: int) -> _Columns:
         """Up to ``limit`` steps; the columns that they have not ended."""
         flat = np.zeros((len(at.index), 0), dtype=np.float32)
         if self.offset and len(at.index):
@@ -213,8 +149,8 @@ class _Solver:
                 self.y, self.weight, at.ridges, at.beta, at.fitted, self.offset, at.b,
                 at.gradient, at.gap, at.primal,
             )  # fmt: skip
-            at = self._sorted_out(at, found)
-            if len(at.index) == 0 or step == limit or self.stop():
+            at = self._sorted_out(at)
+            if len(at.index) == 0 or step == limit or self.work.stop():
                 break
             z = inverse.times(at.index, at.gradient)
             turn(
@@ -230,19 +166,25 @@ class _Solver:
 
     def hopeless(self, index: Index) -> Mask:
         """Which columns are not worth going on with."""
-        if self.watch is None:
-            return np.zeros(len(index), dtype=bool)
-        return self.watch.hopeless(index)
+        return self.work.hopeless([self.places[column] for column in index])
 
-    def _sorted_out(self, at: _Columns, found: Solution) -> _Columns:
+    def note(self, at: _Columns, done: Mask) -> list[Place]:
+        """Keep where some columns are; their places."""
+        result, rows = self.work.result, np.flatnonzero(done)
+        places = [self.places[column] for column in at.index[rows]]
+        # a problem that was stopped has no solution
+        for row, place in zip(rows, places, strict=True):
+            if np.isfinite(at.gap[row]):
+                result.note(place, at.beta[row], at.b[row], at.gap[row], at.primal[row])
+        return places
+
+    def _sorted_out(self, at: _Columns) -> _Columns:
         """The columns that are not done."""
-        enough = np.minimum(self.allowed[at.index], self.share * at.primal)
+        enough = np.minimum(self.allowed[at.index], self.work.goal.share * at.primal)
         done = (at.gap <= enough) | (at.length == 0) | ~np.isfinite(at.gap)
         if not done.any():
             return at
-        at.note(done, found)
-        if self.watch is not None:
-            self.watch.ended(at.index[done], at.beta[done], at.b[done])
+        self.work.ended(self.note(at, done), at.beta[done], at.b[done])
         return at.part(~done)
 
 
@@ -319,14 +261,6 @@ class _Columns:
             beta, beta @ matrix if beta.any() else vector(),
             vector(), vector(), vector(), vector(), vector(), one(),
         )  # fmt: skip
-
-    def note(self, done: Mask, found: Solution) -> None:
-        """Keep where these columns are."""
-        places = self.index[done]
-        found.beta[places] = self.beta[done]
-        found.intercept[places] = self.b[done]
-        found.gap[places] = self.gap[done]
-        found.primal[places] = self.primal[done]
 
     def part(self, chosen: Mask) -> _Columns:
         """Some of the columns."""

@@ -1,0 +1,101 @@
+"""The numbers of a selection, each with what it trades."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..solvers.family import Many
+
+
+@dataclass(frozen=True)
+class GridSettings:
+    """How a grid grows where the best point lies on its border."""
+
+    #: points added towards the border
+    growth: int = 2
+    #: how often at most
+    rounds: int = 2
+    #: the largest factor between two added points
+    largest_step: float = 10.0
+    #: growth goes on while it improves a score by this share
+    worthwhile: float = 1e-3
+
+
+@dataclass(frozen=True)
+class RaceSettings:
+    """Which points of a grid leave the race, and how well those in it are fitted."""
+
+    #: a point leaves when it is worse than the leader by so many standard errors of the difference
+    standard_errors: float = 3.0
+    #: validation rows to tell that from: the race begins on as many folds as have them
+    rows: int = 60
+    #: a walk along C ends early where it overfits, told from so many validation rows of one fold
+    path_rows: int = 50
+    #: axes of fewer points have no coarse grid
+    fine_axis: int = 5
+    #: the gap of the fits in the race, against the one asked for
+    rough: float = 10.0
+    #: the share of a loss that these may be wrong by
+    slack: float = 0.02
+    #: steps a variable along C, and of squared problems: points that need more rarely win, and the
+    #: machines that predict are solved all the same
+    steps: float = 100.0
+    iterations: int = 60
+    #: where the best loss is below this share of what constants cost, data are without noise:
+    #: points that ran out of steps may then be better than they look
+    no_noise: float = 0.03
+    #: those with a loss up to so many times the best one stay in the race and are solved directly;
+    #: left as they are, losses on such data are ten times as large
+    hard_factor: float = 10.0
+    #: up to this many rows: a direct solve costs their cube, 0.02 s at 500
+    hard_rows: int = 600
+    #: up to this many rows squared losses race with the gap asked for: it costs less than to fit
+    #: twice
+    exact_rows: int = 800
+
+
+@dataclass(frozen=True)
+class CommitteeSettings:
+    """Who predicts."""
+
+    #: up to this many rows the folds' own machines join a committee: what varies from row to row
+    #: then matters more than what fewer rows cost
+    few_rows: int = 600
+    #: if each has seen this share of the rows
+    nearly_all: float = 0.7
+    #: up to this many rows members are solved to rounding: it takes some milliseconds each, and
+    #: weights then count as copies to the last digits
+    rounding_rows: int = 60
+    #: the gap to which members are solved together, as a share of the one asked for: what
+    #: certificates in float64 then add stays below the rest
+    together: float = 0.3
+
+
+@dataclass(frozen=True)
+class SelectionSettings:
+    """All of them."""
+
+    grid: GridSettings = field(default_factory=GridSettings)
+    race: RaceSettings = field(default_factory=RaceSettings)
+    committee: CommitteeSettings = field(default_factory=CommitteeSettings)
+    #: of the fits
+    many: Many = field(default_factory=Many)
+    #: gaps against the tolerance, as a share of what constants cost: predictions of a squared loss
+    #: react more to a gap of the same size
+    squared_gap: float = 0.1
+    #: and as a share of the primal objective; steps to small gaps of linear losses are dear
+    squared_share: float = 1.0
+    linear_share: float = 50.0
+    #: up to this many rows kernel matrices are held in float64: problems with the largest C, which
+    #: float32 is not enough for, are solved directly there
+    double_rows: int = 300
+    #: mean losses below this share of the best constant's are rounding
+    perfect: float = 1e-12
+    #: jobs for every worker, so that none waits for long
+    jobs_each: int = 3
+    #: up to this many rows jobs of squared losses are done one after the other: their matrix
+    #: products are too short to share a lock over
+    serial_rows: int = 500
+    #: the share of a time limit that the search may take: the rest is for the machines that
+    #: predict, which take a sixth of the whole on ordinary data
+    search_share: float = 0.7

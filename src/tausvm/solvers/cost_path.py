@@ -1,0 +1,118 @@
+"""Losses that grow linearly: along C, each problem from the one before.
+
+    β ← 0
+    for C ascending
+        β ← s·β with the best s in [0, C/C_before]      (variables at their bounds stay there)
+        repeat
+            a batch of steps                            (pairs with an offset, else coordinates)
+        until the duality gap is small enough
+
+A gap of some permille of what a constant costs is reached in a few steps a variable. With an
+offset the whole walk is compiled, in float32.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.coordinates import HALVES, CoordinateState
+from .._core.single import SinglePairs
+from ..losses.terms import DualTerms
+from .family import Work
+from .onedim import project_onto_sum
+
+Array = NDArray[np.float64]
+
+
+def solve_along_costs(work: Work) -> None:
+    """Solve the problems wanted, as far as the steps go."""
+    if work.family.offset:
+        _pairs(work)
+    else:
+        _coordinates(work)
+
+
+def _pairs(work: Work) -> None:
+    family, goal, settings, starts = work.family, work.goal, work.settings, work.starts
+    n = len(family.y)
+    rows = family.operator.rows.astype(np.float32, copy=False)
+    core = SinglePairs(rows, family.y, settings.batch, settings.steps)
+    budget = max(n, settings.work // max(n, 1))
+    for loss in range(family.shape[0]):
+        places = [(loss, int(k)) for k in np.flatnonzero(work.wanted[loss])]
+        costs = family.costs[[k for _, k in places]]
+        terms = np.ascontiguousarray(family.terms[loss].numbers)
+        core.begin(terms, costs, goal.gap * family.constants[loss], goal.share)
+        # all at once, unless something is to be done between two problems
+        apart = work.watch is not None or bool(starts)
+        while core.done < len(places) and not work.stop():
+            done = core.done
+            if apart and work.hopeless(places[done : done + 1]).any():
+                break
+            if places[done] in starts:
+                core.start(_feasible(starts[places[done]], family.terms_at(places[done]), True))
+            until = done + 1 if apart else len(places)
+            while core.done < until and not work.stop():
+                core.advance(until, budget)
+            work.ended(places[done : core.done], core.beta[done : core.done], core.intercept[done:])
+        for k in range(core.done):
+            work.result.note(
+                places[k], core.beta[k], core.intercept[k], core.gap[k], core.primal[k]
+            )
+
+
+def _coordinates(work: Work) -> None:
+    family, settings = work.family, work.settings
+    y, operator, n = family.y, family.operator, len(family.y)
+    slots, most = np.arange(n), settings.steps * n
+    for loss in range(family.shape[0]):
+        beta, gradient, last = np.zeros(n), -y, 0.0
+        for k in np.flatnonzero(work.wanted[loss]).tolist():
+            place, C = (loss, k), float(family.costs[k])
+            if work.hopeless([place])[0]:
+                break
+            terms = family.terms_at(place)
+            if place in work.starts:
+                beta = _feasible(work.starts[place], terms, False)
+                gradient = operator.product(beta) - y
+            elif last > 0:
+                fitted = gradient + y
+                factor = _best_factor(beta, fitted, y, terms, C / last)
+                beta, gradient = factor * beta, factor * fitted - y
+            last = C
+            state = CoordinateState(beta, gradient, terms.numbers, operator.diagonal, HALVES)
+            while True:
+                gap, primal = _gap(beta, gradient, y, terms)
+                if gap <= work.limit(place, primal) or state.steps >= most or work.stop():
+                    break
+                batch = max(settings.batch * n, state.steps / 8)
+                if state.run(operator.rows, slots, None, 0.0, int(batch) + 1) == 0:
+                    break  # nothing is left to gain
+            if work.stop():
+                return
+            work.result.note(place, beta, 0.0, gap, primal)
+            work.ended([place], beta[None], np.zeros(1))
+
+
+def _feasible(beta: NDArray[np.floating], terms: DualTerms, offset: bool) -> Array:
+    """The feasible point next to β, which other rows and another C may have made."""
+    double: Array = beta.astype(np.float64)
+    if offset:
+        return project_onto_sum(double, terms.lower, terms.upper, 0.0)
+    return np.clip(double, terms.lower, terms.upper)
+
+
+def _best_factor(beta: Array, fitted: Array, y: Array, terms: DualTerms, most: float) -> float:
+    """The multiple of β up to ``most`` that is best for the dual."""
+    norm = float(beta @ fitted)
+    gain = float(beta @ y - terms.kink @ np.abs(beta))
+    return most if norm <= 0 else min(max(gain / norm, 0.0), most)
+
+
+def _gap(beta: Array, gradient: Array, y: Array, terms: DualTerms) -> tuple[float, float]:
+    """The duality gap and the primal objective without an offset."""
+    norm = float(beta @ (gradient + y))
+    dual = float(beta @ y) - 0.5 * norm - float(terms.kink @ np.abs(beta))
+    primal = 0.5 * norm + float(terms.conjugate(-gradient).sum())
+    return primal - dual, primal
