@@ -30,7 +30,7 @@ SIDES = ("old", "new")
 #: characters for a place
 WIDTH = 76
 #: a run above these seconds is not repeated
-SLOW = 15.0
+SLOW = 5.0
 #: a gap counts as worse when it is more than this many times the other and above the tolerance
 WORSE_GAP = 2.0
 #: the worst geometric mean that passes

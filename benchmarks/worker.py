@@ -187,7 +187,13 @@ def estimator(place: Any, changes: dict[str, Any]) -> Any:
     made = getattr(tausvm, class_name(place.estimator))
     if not machine.outputs and machine.levels != (1,):
         parameters["tau"] = place.taus if place.levels > 1 else place.taus[0]
-    return made(**{**parameters, **json.loads(place.params), **changes})
+    inner = {name: changes.pop(name) for name in list(changes) if name.startswith("_")}
+    model = made(**{**parameters, **json.loads(place.params), **changes})
+    for name, value in inner.items():  # settings that are no parameter of the estimator
+        if not hasattr(model, name):
+            raise AttributeError(f"{type(model).__name__} has no {name}")
+        setattr(model, name, value)
+    return model
 
 
 def settings(value: Any) -> Any:
