@@ -54,6 +54,14 @@ def noise_free(estimator: str, *rows: int) -> tuple[Place, ...]:
 QUANTILES = (*kernel("QuantileSVR", *MIDDLE), *noise_free("QuantileSVR", 400, 1_600))
 FEW = (*kernel("QuantileSVR", *SMALL), *noise_free("QuantileSVR", 100, 300))
 
+JOINT = tuple(
+    place("JointQuantileSVR", target, n, d, levels=3, epsilon=epsilon)
+    for target, n, d in (("sine", 300, 1), ("easy", 300, 5), ("mcycle", 133, 0), ("engel", 235, 0))
+    for epsilon in (0.0, 0.3)
+)
+#: unknowns up to which a matrix is written out whatever its rank
+DENSE = {"few": 10**9, "dense": 10**9}
+
 PARTS = {
     "newton": Part(
         "a few linear systems for squared losses; block in its place",
@@ -148,5 +156,17 @@ PARTS = {
             for n in (100, 400)
             for epsilon in (0.0, 0.5)
         ),
+    ),
+    "active set of primal-dual coordinate descent": Part(
+        "samples that have settled are left out between checks; all take part without it",
+        solver("PrimalDualCD", shrinking=False),
+        JOINT,
+        solver("PrimalDualCD"),
+    ),
+    "small rank in joint systems": Part(
+        "factors of K where its rank is small; its matrix is written out without them",
+        solver("JointInteriorPoint", equations=settings("joint.settings.Equations", **DENSE)),
+        JOINT,
+        solver("JointInteriorPoint"),
     ),
 }
