@@ -9,6 +9,7 @@
 #include "linear.h"
 #include "loops.h"
 #include "path_loops.h"
+#include "pieces.h"
 #include "single.h"
 
 #define MOST 2080
@@ -449,7 +450,7 @@ static void check_random(void)
 static void check_path(void)
 {
     static double v_[7][ROOM], matrix[9 * ROOM];
-    double *v[7], weight[9], found, wanted = 0, terms, size = 0;
+    double *v[7], weight[9], found, wanted = 0;
     for (int c = 0; c < 7; c++)
         fill(v[c] = v_[c] + shift, -1, 1);
     for (int64_t r = 0; r < 9; r++)
@@ -467,9 +468,9 @@ static void check_path(void)
     expect(v[6][n] == GUARD, "end of path_axpy", v[6][n], GUARD);
 
     for (int64_t count = 0; count <= 9; count++) {
-        int32_t rows[9];
+        int64_t rows[9];
         for (int64_t r = 0; r < count; r++) {
-            rows[r] = (int32_t)((5 * r + 2) % 9);
+            rows[r] = (5 * r + 2) % 9;
             weight[r] = number(-1, 1);
         }
         path_rates(matrix, n, rows, weight, count, v[0], 0.25, v[6]);
@@ -481,17 +482,6 @@ static void check_path(void)
         }
         expect(v[6][n] == GUARD, "end of path_rates", v[6][n], GUARD);
     }
-
-    wanted = 0;
-    for (int64_t k = 0; k < n; k++) {
-        double g = v[1][k] - (v[0][k] + 0.25 * (v[2][k] - v[0][k]));
-        double term = -g * (v[4][k] - (v[3][k] + 0.25 * (v[5][k] - v[3][k])) + 0.5);
-        wanted += term;
-        size += fabs(term);
-    }
-    found = path_bend(v[0], v[1], v[2], v[3], v[4], v[5], 0.25, 0.5, n, &terms);
-    expect(close_to(found, wanted, 0, 1e-14 * n), "path_bend", found, wanted);
-    expect(close_to(terms, size, 0, 1e-14 * n), "path_bend's terms", terms, size);
 
     double step, nearest = INFINITY;
     int64_t first = -1;
@@ -526,8 +516,8 @@ static void check_pieces(void)
             ends[k] = middles[k] = 0.5;
         if (n > 0) /* there is one piece less than records */
             middles[n - 1] = GUARD;
-        path_piece_sums(t, part, offset, n, beta0, beta1, stays ? NULL : away, r0, r1, bent, bounds,
-                        scratch, ends, middles);
+        piece_sums_of_point(t, part, offset, n, beta0, beta1, stays ? NULL : away, r0, r1, bent,
+                            bounds, scratch, ends, middles);
         double before[4] = {0};
         for (int64_t k = 0; k < n; k++) {
             double beta = beta0 + part[k] * (beta1 - beta0) + (stays ? 0 : away[k]);
@@ -537,47 +527,50 @@ static void check_pieces(void)
             double end = 0.5 + now[0] * now[2] + now[1] * now[3];
             double middle = 0.5 + before[0] * now[2] + now[0] * before[2] + before[1] * now[3] +
                             now[1] * before[3];
-            expect(close_to(ends[k], end, 0, 1e-14), "path_piece_sums", ends[k], end);
+            expect(close_to(ends[k], end, 0, 1e-14), "piece_sums", ends[k], end);
             if (k > 0)
-                expect(close_to(middles[k - 1], middle, 0, 1e-14), "path_piece_sums between",
+                expect(close_to(middles[k - 1], middle, 0, 1e-14), "piece_sums between",
                        middles[k - 1], middle);
             memcpy(before, now, sizeof now);
         }
         expect(n == 0 || middles[n - 1] == GUARD, "end of pieces", n ? middles[n - 1] : 0, GUARD);
-        expect(ends[n] == GUARD, "end of path_piece_sums", ends[n], GUARD);
+        expect(ends[n] == GUARD, "end of piece_sums", ends[n], GUARD);
     }
 }
 
-/* column k of S - sum of weight u u', S a lower triangle */
-static void check_swept(void)
+/* L L' x is what x was before, for one and for two */
+static void check_solves(void)
 {
-    static double S[70 * 70], U[9 * 70], out[71], weight[9];
+    static double L[70 * 72], one[71], x[71], z[71];
     if (n < 1 || n > 70)
         return;
-    for (int64_t k = 0; k < n * n; k++)
-        S[k] = k % n <= k / n ? number(-1, 1) : NAN; /* never read */
-    for (int64_t k = 0; k < 9 * n; k++)
-        U[k] = number(-1, 1);
-    for (int64_t count = 0; count <= 9; count++) {
-        int64_t k = (7 * count) % n;
-        out[n] = GUARD;
-        for (int64_t l = 0; l < count; l++)
-            weight[l] = number(-1, 1);
-        path_swept_column(S, n, k, U, weight, count, out);
-        for (int64_t j = 0; j < n; j++) {
-            double wanted = j <= k ? S[k * n + j] : S[j * n + k];
-            for (int64_t l = 0; l < count; l++)
-                wanted -= weight[l] * U[l * n + k] * U[l * n + j];
-            expect(close_to(out[j], wanted, 0, 1e-14), "path_swept_column", out[j], wanted);
-        }
-        expect(out[n] == GUARD, "end of path_swept_column", out[n], GUARD);
-        path_swept_write(S, n, k, out, 0.5);
-        for (int64_t j = 0; j < n; j++)
-            if (j != k) {
-                double written = j < k ? S[k * n + j] : S[j * n + k];
-                expect(written == 0.5 * out[j], "path_swept_write", written, out[j]);
-            }
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < 72; j++)
+            L[i * 72 + j] = j < i ? number(-1, 1) / (double)n : NAN; /* never read beyond */
+        L[i * 72 + i] = uniform(1, 2);
+        one[i] = x[i] = number(-1, 1);
+        z[i] = number(-1, 1);
     }
+    one[n] = x[n] = z[n] = GUARD;
+    double given[2][70];
+    memcpy(given[0], x, sizeof given[0]);
+    memcpy(given[1], z, sizeof given[1]);
+    path_solve(L, 72, n, one);
+    path_solve_two(L, 72, n, x, z);
+    for (int64_t i = 0; i < n; i++) {
+        double back[2] = {0};
+        for (int64_t j = 0; j < n; j++) {
+            double entry = 0; /* of L L' */
+            for (int64_t k = 0; k <= (i < j ? i : j); k++)
+                entry += L[i * 72 + k] * L[j * 72 + k];
+            back[0] += entry * x[j];
+            back[1] += entry * z[j];
+        }
+        expect(close_to(one[i], x[i], 1e-12, 1e-300), "path_solve", one[i], x[i]);
+        expect(close_to(back[0], given[0][i], 0, 1e-12), "path_solve_two", back[0], given[0][i]);
+        expect(close_to(back[1], given[1][i], 0, 1e-12), "its second", back[1], given[1][i]);
+    }
+    expect(one[n] == GUARD && x[n] == GUARD && z[n] == GUARD, "end of solves", x[n], GUARD);
 }
 
 static void check_all(void)
@@ -598,7 +591,7 @@ static void check_all(void)
     check_dense_f64();
     check_path();
     check_pieces();
-    check_swept();
+    check_solves();
 }
 
 int main(void)

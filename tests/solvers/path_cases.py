@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tausvm.kernels import Points, make_kernel
-from tausvm.kernels.products import KernelProducts, LinearProducts, MatrixProducts, Products
-from tausvm.solvers.moving_box import MovingBox
-from tausvm.solvers.path_problem import PathProblem
+from tausvm.operators.products import KernelProducts, LinearProducts, MatrixProducts, Products
+from tausvm.solvers.path import MovingBox, PathProblem
 
 from ..reference.objective import SideCosts, side_costs
 

@@ -7,17 +7,20 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from tausvm._core.path import SweptCore
+from tausvm._core.path import Outcome, PathCore
 
 from tausvm.kernels import Points, make_kernel
-from tausvm.kernels.products import KernelProducts, LinearProducts
 from tausvm.losses import Hinge, Pinball
 from tausvm.operators import GivenKernel
-from tausvm.solvers import Problem, path_walk, path_window
-from tausvm.solvers import path as path_module
-from tausvm.solvers.moving_box import MovingBox
-from tausvm.solvers.path import follow_path
-from tausvm.solvers.path_problem import PathOptions, PathProblem
+from tausvm.operators.products import KernelProducts, LinearProducts
+from tausvm.solvers import Point, Problem, certificate
+from tausvm.solvers.path import (
+    MovingBox,
+    PathOptions,
+    PathProblem,
+    PathSettings,
+    follow_path,
+)
 from tausvm.solvers.result import Status, relative_gap
 
 from ..reference.objective import dual_objective, primal_objective
@@ -58,49 +61,47 @@ def test_gap_at_a_thousand_levels(seed):
 
 
 @pytest.mark.parametrize("seed", range(0, 100, 2))
-def test_a_swept_matrix_has_the_same_path(seed, monkeypatch):
-    """Small problems are walked with a factor; ties and copies are hard for the other core too."""
+def test_small_batches_have_the_same_path(seed):
+    """Factors and residuals are fresh at every kink then."""
     case = path_case(seed)
-    monkeypatch.setattr(path_walk, "SWEPT_FROM", 1)
-    monkeypatch.setattr(path_walk, "SWEPT_PER_FREE", 1000)
-    result = follow_path(case.problem)
+    settings = PathSettings(batch_kinks=1)
+    result = follow_path(case.problem, None, settings)
     assert result.status is Status.SOLVED
     for tau in np.random.default_rng(seed).uniform(size=10):
         assert gap_at(case, result.path, tau)[0] <= 1e-6
 
 
 @pytest.mark.parametrize("offset", [True, False])
-def test_the_swept_matrix(offset):
-    """After kinks, some of them still put off: −P, V and the Schur complement."""
+def test_the_core_keeps_free_points_on_the_margin(offset):
+    """While boxes open, with a factor that is updated at every kink: residuals are those of β."""
     rng = np.random.default_rng(8)
-    n, m = 90, 30
+    n, c = 91, 1e-2
     A = rng.normal(size=(n, 120))
-    K = A @ A.T
-    y = rng.normal(size=n)
-    box = np.repeat([[-3e-3], [0.0], [-0.0], [0.0]], n, axis=1)
-    box[2:] = [[0.0], [3e-3]]
-    status = np.where(y > 0, 1, -1).astype(np.int8)
-    free = rng.permutation(n)[:m].astype(np.int32)
-    status[free] = 0
-    beta = np.where(status < 0, -3e-3, 0.0)
-    beta[free] = np.linalg.solve(K[np.ix_(free, free)], y[free] - K[free] @ beta)
-    core = SweptCore(
-        K, box, beta, y - K @ beta, K[:, status > 0].sum(axis=1) * 3e-3, status, 0.0, 0.0,
-        offset, n + 4, 1e-14,
-    )  # fmt: skip
-    core.set_free(free, np.linalg.cholesky(K[np.ix_(free, free)]))
-    core.sweep(np.linalg.cholesky(K[np.ix_(free, free)]))
-    core.new_log(70, 70 * n, False)
-    core.run(1e9, 60, 0.0, 1.0, 1000)
-    assert core.n_kinks > 20
-    swept, inside = core.swept(), np.array(core.free[: core.size])
-    others = np.setdiff1d(np.arange(n), inside)
-    P = np.linalg.inv(K[np.ix_(inside, inside)])
-    V = P @ K[np.ix_(inside, others)]
-    np.testing.assert_allclose(swept[np.ix_(inside, inside)], -P, rtol=1e-6, atol=1e-10)
-    np.testing.assert_allclose(swept[np.ix_(inside, others)], V, rtol=1e-6, atol=1e-8)
-    schur = K[np.ix_(others, others)] - K[np.ix_(others, inside)] @ V
-    np.testing.assert_allclose(swept[np.ix_(others, others)], schur, rtol=1e-6, atol=1e-6)
+    K, y = A @ A.T, rng.normal(size=n)
+    box = np.repeat([[0.0], [-c], [0.0], [c]], n, axis=1)
+    b = float(np.median(y)) if offset else 0.0
+    status = np.sign(y - b).astype(np.int8)
+    free = np.flatnonzero(status == 0)
+    slopes = c * status
+    core = PathCore(K, box, offset, 60, PathSettings())
+    start = np.zeros(n), y - b, status.copy(), free, np.sqrt(K[np.ix_(free, free)])
+    core.start(0.0, b, *start)
+    core.drive_with(K @ slopes, slopes.sum(), float(np.abs(slopes) @ np.sqrt(np.diagonal(K))))
+    assert core.run(1e9, True) == Outcome.BATCH
+    log = core.log
+    assert log.count == 60
+    for k in (0, 31, 59):
+        for place, new in zip(log.index[: k + 1], log.status[: k + 1], strict=True):
+            status[place] = new
+        beta = log.t[k] * c * status
+        part = slice(log.begin[k], log.begin[k + 1])
+        np.testing.assert_array_equal(np.sort(log.members[part]), np.flatnonzero(status == 0))
+        beta[log.members[part]] = log.values[part]
+        residual = y - K @ beta - log.offset[k]
+        np.testing.assert_allclose(residual, log.residual[k], atol=1e-12)
+        assert (log.residual[k] * status >= 0).all()
+        if offset:
+            assert beta.sum() == pytest.approx(0.0, abs=1e-14)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -136,19 +137,14 @@ def test_objectives_are_those_of_the_dual_problem(seed):
     loss = Hinge(tau) if case.loss == "hinge" else Pinball(tau)
     terms = loss.dual_terms(case.y, case.cost)
     posed = Problem(GivenKernel(case.K), case.y, terms, case.intercept == "free")
-    fitted = case.K @ beta
-    found = problem.certificate(beta, b, tau)
-    primal, dual = posed.primal_value(beta, fitted, b), posed.dual_value(beta, beta, fitted)
-    assert found.primal == pytest.approx(primal, rel=1e-9, abs=1e-12)
-    assert found.dual == pytest.approx(dual, rel=1e-9, abs=1e-12)
-    assert found.violation <= 1e-6
+    found, expected = problem.certificate(beta, b, tau), certificate(posed, Point.of(beta, b))
+    assert found.primal == pytest.approx(expected.primal, rel=1e-9, abs=1e-12)
+    assert found.dual == pytest.approx(expected.dual, rel=1e-9, abs=1e-12)
+    assert problem.violation(beta, found.fitted, tau) <= 1e-6
     # far from the solution too, where the gap is large
     other = problem.feasible(0.7 * beta, tau)
-    fitted = case.K @ other
-    expected = relative_gap(
-        posed.primal_value(other, fitted, b), posed.dual_value(other, other, fitted)
-    )
-    assert problem.certificate(other, b, tau).gap == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    gap = certificate(posed, Point.of(other, b)).gap
+    assert problem.certificate(other, b, tau).gap == pytest.approx(gap, rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -182,7 +178,7 @@ def test_mirror_image():
 
 
 @pytest.mark.parametrize("share", [0.15, 0.85])
-def test_a_path_may_begin_at_either_end(share, monkeypatch):
+def test_a_path_may_begin_at_either_end(share):
     """The walk begins with the smaller class alone; from the middle it finds the same path."""
     rng = np.random.default_rng(6)
     X = rng.normal(size=(120, 3))
@@ -190,8 +186,7 @@ def test_a_path_may_begin_at_either_end(share, monkeypatch):
     y = np.where(signal > np.quantile(signal, 1 - share), 1.0, -1.0)
     problem = PathProblem(LinearProducts(X, 1.0), y, MovingBox.hinge(y, np.ones(120)), False)
     from_end = follow_path(problem)
-    monkeypatch.setattr(path_module._WholePath, "_open", lambda path, tau: np.ones(120, dtype=bool))
-    from_middle = follow_path(problem)
+    from_middle = follow_path(problem, None, PathSettings(begin_at_ends=False))
     assert from_end.n_start < from_middle.n_start
     assert abs(from_end.n_kinks - from_middle.n_kinks) <= 0.05 * from_middle.n_kinks
     for tau in rng.uniform(size=30):
@@ -246,7 +241,7 @@ def test_memory_grows_with_changes_not_with_rows():
 
 @pytest.mark.parametrize("offset", [True, False])
 @pytest.mark.parametrize("form", ["dense", "sparse", "rbf"])
-def test_windows_miss_nothing(form, offset, monkeypatch):
+def test_windows_miss_nothing(form, offset):
     """A walk on windows of few points has the kinks of one on all points."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(400, 4))
@@ -258,10 +253,8 @@ def test_windows_miss_nothing(form, offset, monkeypatch):
     }[form]
     problem = PathProblem(products, y, MovingBox.hinge(y, np.full(400, 0.1)), offset)
     whole = follow_path(problem)
-    monkeypatch.setattr(path_window, "WHOLE", 50)
-    monkeypatch.setattr(path_window, "WINDOW", 30)
-    monkeypatch.setattr(path_window, "WINDOW_PER_FREE", 2)
-    small = follow_path(problem)
+    settings = PathSettings(whole=50, whole_held=50, window=30, window_per_free=2.0)
+    small = follow_path(problem, None, settings)
     assert small.dual_gap <= 1e-6
     # at the ends boxes close and the objective vanishes: rounding is a larger share of it
     inner = (small.checked[:-1] > 1e-6) & (small.checked[1:] < 1 - 1e-6)
@@ -273,7 +266,7 @@ def test_windows_miss_nothing(form, offset, monkeypatch):
         assert b == pytest.approx(c, abs=1e-6)
 
 
-def test_ctrl_c_stops_between_batches(monkeypatch):
+def test_ctrl_c_stops_between_batches():
     """The callback is asked at every check; what it raises ends the walk at once."""
     rng = np.random.default_rng(4)
     X = rng.normal(size=(300, 3))

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from tausvm.kernels import Points, make_kernel
-from tausvm.kernels.products import KernelProducts, LinearProducts
-from tausvm.solvers.moving_box import MovingBox
-from tausvm.solvers.path import follow_path
-from tausvm.solvers.path_problem import PathOptions, PathProblem
+from tausvm.operators.products import KernelProducts, LinearProducts
+from tausvm.solvers.path import MovingBox, PathOptions, PathProblem, follow_path
 from tausvm.solvers.result import Status
 
 from .path_cases import path_case
@@ -143,12 +141,11 @@ def test_a_limit_that_is_not_reached_changes_nothing():
     assert problem.products.watch is None
 
 
-def test_long_work_on_the_kernel_ends_in_time(monkeypatch):
+@pytest.mark.parametrize("offset", [True, False])
+def test_long_work_on_the_kernel_ends_in_time(offset):
     """Blocks of kernel values are computed in parts, with a look at the clock between them."""
-    import tausvm.kernels.products as products
-
-    monkeypatch.setattr(products, "CHUNK_BYTES", 8 * 150)
-    problem = blobs(150)
+    problem = blobs(150, offset=offset)
+    problem.products.chunk_bytes = 8 * 150
     clock = Clock(1.0)
     result = follow_path(problem, PathOptions(time_limit=5.5, clock=clock))
     assert result.status is Status.TIME_LIMIT

@@ -12,547 +12,486 @@ labels. Between kinks the points at bounds move with them, the free points M kee
 and all residuals change at the rate r′ = −(K_·N s_N + K_·M δ + b′). The next kink is where a
 residual reaches zero (19) or a free variable its bound (21), (23).
 """
-from libc.math cimport INFINITY, NAN, fabs, sqrt
-from libc.stdint cimport int8_t, int32_t, int64_t
+from libc.math cimport INFINITY, fabs, sqrt
+from libc.stdint cimport int8_t, int64_t
 import numpy as np
 
 cdef extern from "path_loops.h" nogil:
     double path_dot(const double*, const double*, int64_t)
     void path_axpy(double, const double*, double*, int64_t)
-    void path_rates(const double*, int64_t, const int32_t*, const double*, int64_t, const double*,
+    void path_solve(const double*, int64_t, int64_t, double*)
+    void path_solve_two(const double*, int64_t, int64_t, double*, double*)
+    void path_rates(const double*, int64_t, const int64_t*, const double*, int64_t, const double*,
                     double, double*)
     int64_t path_first_to_enter(const double*, const double*, const double*, const double*, int64_t,
-                             double, double*)
-    double path_bend(const double*, const double*, const double*, const double*, const double*,
-                     const double*, double, double, int64_t, double*)
-    void path_piece_sums(const double*, const double*, const double*, int64_t, double, double,
-                         const double*, double, double, const double*, const double*, double*,
-                         double*, double*)
+                                double, double*)
     void path_delete_row(double*, int64_t, int64_t, int64_t, double*, double*)
-    void path_swept_column(const double*, int64_t, int64_t, const double*, const double*, int64_t,
-                           double*)
-    void path_swept_write(double*, int64_t, int64_t, const double*, double)
 
-END = 0          # t reached its end
-BATCH = 1        # as many kinks as were asked for
-STALLED = 2      # too many kinks in a row without a step
-INDEFINITE = 3   # the matrix is not positive semidefinite
-GROW = 4         # the factor has no room for another free point
-LOG_FULL = 5     # no room for the values of another kink
-HARD = 6         # the next kink is beyond the accuracy of a swept matrix
+cpdef enum Outcome:
+    END         # t reached its end
+    BATCH       # as many kinks as were asked for
+    STALLED     # too many kinks in a row without a step
+    INDEFINITE  # the matrix is not positive semidefinite
+    ON          # within a walk: it goes on
 
-cdef double INDEFINITENESS = 1e-6  # a Schur complement below minus this share is no rounding
-cdef double REFINE = 8          # free points may leave the margin at this multiple of rounding
-cdef double BEND_ROUNDING = 1e-10  # of a squared norm, as a share of its terms
-cdef int64_t PAUSE_KINKS = 32      # kinks between two moments at which a walk can be ended
-cdef int PUT_OFF_FULL = 7       # within ``run``: pivots wait to be applied
+cdef enum:
+    NOBODY = -1
+    NOT_DEFINITE = -2
+    PAUSE_KINKS = 32  # between two looks at the clock and at Ctrl-C
+
+cdef double EPS = 2.220446049250313e-16
 cdef double AT_END = 1e-14  # where all boxes close, many kinks come within rounding of the end
 
 
-def piece_sums(const double[::1] t, const double[::1] part, const double[::1] offset,
-               const double[::1] first_beta, const double[::1] last_beta,
-               const double[:, ::1] away, const double[::1] first_residual,
-               const double[::1] last_residual, const double[:, ::1] bent,
-               const double[:, ::1] bounds):
-    """Differences of primal and dual at the records of a stretch, and in the middles between them.
-
-    One entry of the vectors and one row of ``bent`` and of ``bounds`` (lower₀, lower₁, upper₀,
-    upper₁) a point; ``away`` has rows for the first of them, which leave their straight lines.
-    ``t``, ``part`` and ``offset`` have an entry a record. Residuals are without the offset.
-    """
-    cdef int64_t v, count = t.shape[0], n_away = away.shape[0]
-    out = np.zeros(count), np.zeros(count - 1)
-    cdef double[::1] ends = out[0], middles = out[1], scratch = np.empty(4 * count)
-    with nogil:
-        for v in range(first_beta.shape[0]):
-            path_piece_sums(&t[0], &part[0], &offset[0], count, first_beta[v], last_beta[v],
-                            &away[v, 0] if v < n_away else NULL, first_residual[v],
-                            last_residual[v], &bent[v, 0], &bounds[v, 0], &scratch[0], &ends[0],
-                            &middles[0] if count > 1 else &scratch[0])
-    return out[0], 0.5 * out[1]
-
-
-cdef class PathCore:
-    """The state of a path on a window of points, and batches of kinks from it.
-
-    The arrays are worked on in place. ``K`` holds the window's kernel matrix, with a constant
-    added where the offset is free (Σβ = 0 makes it cancel, and the free points' matrix then is
-    regular wherever the system with the offset is). ``drive`` is K_·N s_N, the pull of the
-    moving bounds of all points, within the window or not; ``drive_sum`` the sum Σ s_N.
-    """
-    cdef readonly double[:, ::1] K
-    cdef readonly double[:, ::1] box
-    cdef readonly double[::1] beta, residual, drive
-    cdef readonly int8_t[::1] status
-    cdef double[::1] side, root, rate, delta, ones, work, scratch
+cdef class FreePoints:
+    """The free points M, in the order in which they came, and the factor L Lᵀ = K_MM."""
     cdef double[:, ::1] L
-    cdef readonly int32_t[::1] free
-    cdef int32_t[::1] passed
-    cdef readonly int64_t size, n_kinks, n_values, n_passed
-    cdef readonly double t, offset, drive_sum, offset_rate
-    cdef bint has_offset
-    cdef double independence
-    cdef int64_t zero_steps, left_last
-    cdef readonly double[::1] log_t, log_offset, values
-    cdef readonly int32_t[::1] log_index, log_size, members
-    cdef readonly int8_t[::1] log_status
-    cdef readonly double[:, ::1] snapshots
-    cdef double[:, ::1] residuals
-    cdef readonly double[::1] snapshot_t, snapshot_offset
-    cdef bint with_snapshots
+    cdef int64_t[::1] index
+    cdef int64_t size
+    cdef double[::1] row, cosine, sine
 
-    def __init__(self, K, box, beta, residual, drive, status, double offset, double drive_sum,
-                 bint has_offset, int64_t capacity, double independence):
-        cdef Py_ssize_t m = K.shape[0]
-        self.K, self.box = K, box
-        self.beta, self.residual, self.drive, self.status = beta, residual, drive, status
-        self.side = np.asarray(status, dtype=np.float64)
-        self.rate = np.zeros(m)
-        self.root = np.sqrt(np.diagonal(K))
-        self.t, self.offset, self.drive_sum, self.has_offset = 0.0, offset, drive_sum, has_offset
-        self.independence = independence
-        self.reserve(capacity)
-        self.size = 0
-        self.zero_steps, self.left_last, self.n_passed = 0, -1, 0
-        self.passed = np.zeros(m + 1, dtype=np.int32)
-        self.new_log(0, 0, False)
-
-    def new_log(self, int64_t kinks, int64_t values, bint snapshots):
-        """Forget the kinks logged so far, with room for new ones; with ``snapshots`` the β and
-        the residuals of the whole window are kept at each of them, and before the first."""
-        cdef int64_t rows = kinks + 1 if snapshots else 0
-        self.with_snapshots = snapshots
-        self.snapshots = np.empty((rows, self.K.shape[0]))
-        self.residuals = np.empty((rows, self.K.shape[0]))
-        self.snapshot_t, self.snapshot_offset = np.empty(rows), np.empty(rows)
-        self.log_t, self.log_offset = np.empty(kinks), np.empty(kinks)
-        self.log_index = np.empty(kinks, dtype=np.int32)
-        self.log_size = np.empty(kinks, dtype=np.int32)
-        self.log_status = np.empty(kinks, dtype=np.int8)
-        self.values = np.empty(values)
-        self.members = np.empty(values, dtype=np.int32)
-        self.n_kinks, self.n_values = 0, 0
-        if snapshots:
-            self.keep(0)
-
-    def reserve(self, int64_t capacity):
-        """Room for this many free points; the factor is kept."""
-        L = np.zeros((capacity, capacity))
-        free = np.zeros(capacity, dtype=np.int32)
-        if self.size > 0:
-            L[:self.size, :self.size] = self.L[:self.size, :self.size]
-            free[:self.size] = self.free[:self.size]
-        self.L, self.free = L, free
-        self.delta, self.ones = np.zeros(capacity), np.zeros(capacity)
-        self.work, self.scratch = np.zeros(2 * capacity), np.zeros(capacity)
-
-    def set_free(self, int32_t[::1] members, factor):
-        """The free points and the Cholesky factor of their matrix."""
-        if members.shape[0] > self.free.shape[0]:
-            self.reserve(2 * members.shape[0])
-        self.size = members.shape[0]
-        np.asarray(self.free)[:self.size] = members
-        np.asarray(self.L)[:self.size, :self.size] = factor
-        for i in range(self.size):
-            self.side[members[i]] = 0
-
-    def start_at(self, double t):
-        """Where the walk stands."""
-        self.t = t
-
-    def factor(self):
-        """A copy of the factor of the free points' matrix."""
-        return np.array(self.L[:self.size, :self.size])
-
-    # ---- the margin system ----
+    def __init__(self, int64_t capacity, const int64_t[::1] index, factor):
+        self.size = index.shape[0]
+        L, places = np.zeros((capacity, capacity)), np.zeros(capacity, dtype=np.int64)
+        L[:self.size, :self.size] = factor
+        places[:self.size] = index
+        self.L, self.index = L, places
+        self.row, self.cosine, self.sine = np.empty((3, capacity))
 
     cdef void solve(self, double* x) noexcept nogil:
         """x ← K_MM⁻¹ x."""
-        cdef int64_t i, m = self.size, stride = self.L.shape[1]
-        cdef double* L = &self.L[0, 0]
-        for i in range(m):
-            x[i] = (x[i] - path_dot(L + i * stride, x, i)) / L[i * stride + i]
-        for i in range(m - 1, -1, -1):
-            x[i] /= L[i * stride + i]
-            path_axpy(-x[i], L + i * stride, x, i)
+        path_solve(&self.L[0, 0], self.L.shape[1], self.size, x)
 
-    cdef double prepare_entry(self, int64_t i) noexcept nogil:
-        """The row of the factor that point i would get, in ``scratch``; returns what is left of
-        K_ii beside the free points, the square of its diagonal entry."""
-        cdef int64_t k, m = self.size, stride = self.L.shape[1]
-        cdef double* row = &self.scratch[0]
-        cdef double* L = &self.L[0, 0]
-        cdef const double* values = &self.K[i, 0]
-        for k in range(m):
-            row[k] = (values[self.free[k]] - path_dot(L + k * stride, row, k)) / L[k * stride + k]
-        return values[i] - path_dot(row, row, m)
+    cdef void solve_two(self, double* x, double* z) noexcept nogil:
+        """The same for two at the price of little more than one: L is read once."""
+        path_solve_two(&self.L[0, 0], self.L.shape[1], self.size, x, z)
+
+    cdef double left_of(self, const double* values, int64_t i) noexcept nogil:
+        """What the free points leave of K_ii, given row i of K; prepares its row of the factor."""
+        cdef int64_t k
+        for k in range(self.size):
+            self.row[k] = (values[self.index[k]] - path_dot(&self.L[k, 0], &self.row[0], k)) / (
+                self.L[k, k])
+        return values[i] - path_dot(&self.row[0], &self.row[0], self.size)
 
     cdef void append(self, int64_t i, double left) noexcept nogil:
+        """A point for which ``left_of`` gave ``left`` becomes free."""
         cdef int64_t k, m = self.size
         for k in range(m):
-            self.L[m, k] = self.scratch[k]
+            self.L[m, k] = self.row[k]
         self.L[m, m] = sqrt(left)
-        self.free[m] = <int32_t>i
+        self.index[m] = i
         self.size = m + 1
 
     cdef void remove(self, int64_t place) noexcept nogil:
-        cdef int64_t m = self.size, capacity = self.free.shape[0]
-        path_delete_row(&self.L[0, 0], self.L.shape[1], m, place, &self.work[0],
-                        &self.work[capacity])
-        self.forget(place)
-
-    cdef void forget(self, int64_t place) noexcept nogil:
-        """Take a free point off the list."""
         cdef int64_t k, m = self.size
+        path_delete_row(&self.L[0, 0], self.L.shape[1], m, place, &self.cosine[0], &self.sine[0])
         for k in range(place, m - 1):
-            self.free[k] = self.free[k + 1]
-            self.delta[k] = self.delta[k + 1]
+            self.index[k] = self.index[k + 1]
         self.size = m - 1
 
-    cdef void directions(self, double pull) noexcept nogil:
+
+cdef class PathCore
+
+
+cdef class KinkLog:
+    """The kinks of a batch, in order.
+
+    Attributes
+    ----------
+    count : int
+    t, offset : arrays (count,)
+    index, status : int64 and int8 arrays (count,)
+        The point whose set changed, −1 where none did, and its new set.
+    begin : int64 array (count + 1,)
+        Where the free points of a kink stand in ``members`` and ``values``.
+    members, values : int64 array and array
+        Places of the free points, and their β.
+    residual : array (count, n) or (0, n)
+        Of all points, where that was asked for.
+    """
+    cdef double[::1] _t, _offset, _values
+    cdef int64_t[::1] _index, _begin, _members
+    cdef int8_t[::1] _status
+    cdef double[:, ::1] _residual
+    cdef readonly int64_t count
+
+    def __init__(self, int64_t kinks, int64_t most_free, int64_t n, bint residuals):
+        self._t, self._offset = np.empty((2, kinks))
+        self._index, self._begin = np.empty(kinks, np.int64), np.zeros(kinks + 1, np.int64)
+        self._status = np.empty(kinks, np.int8)
+        self._members = np.empty(kinks * most_free, np.int64)
+        self._values = np.empty(kinks * most_free)
+        self._residual = np.empty((kinks if residuals else 0, n))
+        self.count = 0
+
+    cdef void add(self, PathCore core, int64_t index, int status) noexcept nogil:
+        cdef int64_t k, at = self.count, start = self._begin[at]
+        self._t[at], self._offset[at] = core.t, core.offset
+        self._index[at], self._status[at] = index, <int8_t>status
+        for k in range(core.free.size):
+            self._members[start + k] = core.free.index[k]
+            self._values[start + k] = core.beta[core.free.index[k]]
+        if self._residual.shape[0] > 0:
+            for k in range(self._residual.shape[1]):
+                self._residual[at, k] = core.residual[k]
+        self._begin[at + 1] = start + core.free.size
+        self.count = at + 1
+
+    def beta_after(self, int64_t first, int64_t last, const int64_t[::1] column,
+                   int8_t[::1] sets, const double[:, ::1] box):
+        """β after the kinks from number ``first`` on, before ``last``: one row a kink.
+
+        ``column`` has the column of every point, −1 for those that are not asked for; no kink may
+        be of one of these. ``sets`` and ``box`` are of the columns, the sets those before the
+        first kink, and afterwards those after the last.
+        """
+        cdef int64_t j, k, width = sets.shape[0]
+        cdef int row
+        out = np.empty((last - first, width))
+        cdef double[:, ::1] beta = out
+        if not 0 <= first <= last <= self.count or box.shape[1] != width:
+            raise ValueError("kinks must be logged ones, and box have a column for each set")
+        with nogil:
+            for k in range(first, last):
+                if self._index[k] >= 0:
+                    sets[column[self._index[k]]] = self._status[k]
+                for j in range(width):
+                    row = 2 if sets[j] > 0 else 0
+                    beta[k - first, j] = box[row, j] + self._t[k] * box[row + 1, j]
+                for j in range(self._begin[k], self._begin[k + 1]):
+                    beta[k - first, column[self._members[j]]] = self._values[j]
+        return out
+
+    @property
+    def t(self):
+        return np.asarray(self._t)[:self.count]
+
+    @property
+    def offset(self):
+        return np.asarray(self._offset)[:self.count]
+
+    @property
+    def index(self):
+        return np.asarray(self._index)[:self.count]
+
+    @property
+    def status(self):
+        return np.asarray(self._status)[:self.count]
+
+    @property
+    def begin(self):
+        return np.asarray(self._begin)[:self.count + 1]
+
+    @property
+    def members(self):
+        return np.asarray(self._members)[:self._begin[self.count]]
+
+    @property
+    def values(self):
+        return np.asarray(self._values)[:self._begin[self.count]]
+
+    @property
+    def residual(self):
+        return np.asarray(self._residual)[:self.count]
+
+
+cdef class PathCore:
+    """Batches of kinks on a window of points.
+
+    Parameters
+    ----------
+    K : array (n, n)
+        The window's kernel matrix, with a constant added where the offset is free (Σβ = 0 makes
+        it cancel, and the free points' matrix then is regular wherever the system with the
+        offset is).
+    box : array (4, n)
+        Rows lower₀, lower₁, upper₀, upper₁.
+    has_offset : bool
+    kinks : int
+        How many a batch has at most.
+    settings : PathSettings
+        Its ``independence``, ``indefiniteness``, ``refine`` and ``zero_steps``.
+    """
+    cdef const double[:, ::1] K
+    cdef const double[:, ::1] box
+    cdef bint has_offset
+    cdef double independence, indefiniteness, refine
+    cdef int64_t most_zero_steps, most_kinks
+    # where the walk stands
+    cdef double t, offset
+    cdef double[::1] beta, residual
+    cdef int8_t[::1] status
+    cdef FreePoints free
+    # how it goes on: the pull K_·N s_N of the moving bounds, Σ s_N, and the size of its terms
+    cdef double[::1] drive, delta, ones, change, rate, root
+    cdef double drive_sum, pull, offset_rate
+    # who may enter: the status as a number, 0 for those who must not
+    cdef double[::1] side
+    cdef int64_t[::1] passed
+    cdef int64_t left_last, zero_steps
+    cdef readonly KinkLog log
+
+    def __init__(self, const double[:, ::1] K, const double[:, ::1] box, bint has_offset,
+                 int64_t kinks, settings):
+        cdef Py_ssize_t n = K.shape[0]
+        if K.shape[1] != n or box.shape[0] != 4 or box.shape[1] != n:
+            raise ValueError("K must be square, and box have four rows of as many numbers")
+        self.K, self.box, self.has_offset, self.most_kinks = K, box, has_offset, kinks
+        self.independence, self.indefiniteness = settings.independence, settings.indefiniteness
+        self.refine, self.most_zero_steps = settings.refine, n + settings.zero_steps
+        self.root = np.sqrt(np.diagonal(K))
+        self.rate, self.passed = np.zeros(n), np.zeros(n + 1, dtype=np.int64)
+
+    def start(self, double t, double offset, double[::1] beta, double[::1] residual,
+              int8_t[::1] status, const int64_t[::1] free, factor):
+        """Where the walk begins; the arrays are worked on in place."""
+        cdef Py_ssize_t n = self.K.shape[0]
+        cdef int64_t most_free = min(n, free.shape[0] + self.most_kinks) + 1
+        if not (beta.shape[0] == residual.shape[0] == status.shape[0] == n):
+            raise ValueError("beta, residual and status must have an entry for each point")
+        if free.shape[0] and not (0 <= np.min(free) and np.max(free) < n):
+            raise ValueError("free must hold places of points")
+        self.t, self.offset = t, offset
+        self.beta, self.residual, self.status = beta, residual, status
+        self.side = np.asarray(status, dtype=np.float64)
+        self.free = FreePoints(most_free, free, factor)
+        self.delta, self.ones, self.change = np.zeros((3, most_free))
+        self.left_last, self.zero_steps = NOBODY, 0
+
+    def drive_with(self, double[::1] drive, double total, double pull):
+        """How the bounds move: K_·N s_N of all points, within the window or not, Σ s_N, and
+        Σ|sⱼ|·√Kⱼⱼ, the size of the terms in it."""
+        if drive.shape[0] != self.K.shape[0]:
+            raise ValueError("drive must have an entry for each point")
+        self.drive, self.drive_sum, self.pull = drive, total, pull
+
+    def run(self, double end, bint residuals, pause=None):
+        """Walk a batch, which ``log`` holds then; returns an :class:`Outcome`.
+
+        ``residuals`` asks for all residuals at every kink. ``pause`` is asked every few kinks: a
+        true answer ends the batch, an exception of it the walk.
+        """
+        cdef int outcome = ON
+        # where the offset jumps, a kink takes two records
+        self.log = KinkLog(self.most_kinks + 2, self.delta.shape[0], self.K.shape[0], residuals)
+        while outcome == ON:
+            outcome = self.walk(end, min(self.most_kinks, self.log.count + PAUSE_KINKS))
+            if outcome == ON and pause is not None and pause():
+                outcome = BATCH
+        return outcome
+
+    cdef int walk(self, double end, int64_t until):
+        cdef int outcome = ON
+        with nogil:
+            while outcome == ON and self.log.count < until:
+                outcome = self.kink(end)
+        return BATCH if outcome == ON and self.log.count >= self.most_kinks else outcome
+
+    cdef int kink(self, double end) noexcept nogil:
+        """One kink: directions, the first event, the step to it."""
+        cdef int64_t i, leaving, entering
+        cdef int which = 0
+        cdef double step = end - self.t, left = 0
+        if self.zero_steps > self.most_zero_steps:
+            return STALLED
+        if self.has_offset and self.free.size == 0 and self.drive_sum != 0:
+            return self.shift_offset()
+        self.directions()
+        leaving = self.first_to_leave(&step, &which)
+        entering = self.next_to_enter(&step, &left)
+        if entering == NOT_DEFINITE:
+            return INDEFINITE
+        if self.t + step >= end - AT_END:
+            self.advance(end - self.t)
+            self.t = end
+            self.log.add(self, NOBODY, 0)
+            return END
+        # a step that rounding swallows is none: such kinks could follow each other for ever
+        self.zero_steps = 0 if self.t + step > self.t else self.zero_steps + 1
+        self.advance(step)
+        if entering == NOBODY:
+            i = self.free.index[leaving]
+            self.leave(leaving, which)
+            self.log.add(self, i, which)
+            self.left_last = i
+        else:
+            self.left_last = NOBODY
+            self.enter(entering, left)
+        return ON
+
+    # ---- directions ----
+
+    cdef void directions(self) noexcept nogil:
         """δ, b′ and the rates of all residuals."""
-        cdef int64_t k, m = self.size
+        cdef int64_t k, m = self.free.size
         cdef double worst = 0
+        self.offset_rate = 0
         for k in range(m):
             self.delta[k] = 0
-            self.scratch[k] = -self.drive[self.free[k]]
-        self.offset_rate = 0
-        self.improve()
+            self.change[k] = -self.drive[self.free.index[k]]
+            self.ones[k] = 1
+        if m > 0:
+            if self.has_offset:
+                self.free.solve_two(&self.change[0], &self.ones[0])
+            else:
+                self.free.solve(&self.change[0])
+            self.improve()
         self.rates()
         for k in range(m):
-            worst = max(worst, fabs(self.rate[self.free[k]]) / self.root[self.free[k]])
+            worst = max(worst, fabs(self.rate[self.free.index[k]]) / self.root[self.free.index[k]])
         # the free points do not stay on the margin: a step of refinement
-        if worst > REFINE * self.rounding(pull):
+        if worst > self.refine * self.rounding():
             for k in range(m):
-                self.scratch[k] = self.rate[self.free[k]]
+                self.change[k] = self.rate[self.free.index[k]]
+            self.free.solve(&self.change[0])
             self.improve()
             self.rates()
 
     cdef void improve(self) noexcept nogil:
-        """Add the solution of the margin system for the rates in ``scratch`` to δ and b′."""
-        cdef int64_t k, m = self.size
-        cdef double total, weight = 0, change
-        if m == 0:
-            return
-        self.solve(&self.scratch[0])
+        """Add ``change`` to δ, and to b′ what keeps Σδ = −Σs."""
+        cdef int64_t k, m = self.free.size
+        cdef double total = self.drive_sum, weight = 0, b = 0
         if self.has_offset:
-            total = self.drive_sum
             for k in range(m):
-                self.ones[k] = 1
-            self.solve(&self.ones[0])
-            for k in range(m):
-                total += self.delta[k] + self.scratch[k]
+                total += self.delta[k] + self.change[k]
                 weight += self.ones[k]
-            change = total / weight
-            self.offset_rate += change
-            for k in range(m):
-                self.scratch[k] -= change * self.ones[k]
+            b = total / weight
+            self.offset_rate += b
         for k in range(m):
-            self.delta[k] += self.scratch[k]
+            self.delta[k] += self.change[k] - b * self.ones[k]
 
     cdef void rates(self) noexcept nogil:
-        cdef int64_t m = self.size
-        path_rates(&self.K[0, 0], self.K.shape[0], &self.free[0], &self.delta[0], m,
-                   &self.drive[0], self.offset_rate, &self.rate[0])
+        path_rates(&self.K[0, 0], self.K.shape[0], &self.free.index[0], &self.delta[0],
+                   self.free.size, &self.drive[0], self.offset_rate, &self.rate[0])
 
-    cdef bint must_pause(self) noexcept nogil:
-        """Whether ``work_off`` must be called before the next kink."""
-        return False
-
-    def work_off(self, double pull):
-        """What is done now and then outside the loop over kinks; False where that fails."""
-        return True
-
-    cdef double rounding(self, double pull) noexcept nogil:
+    cdef double rounding(self) noexcept nogil:
         """What rounding makes of a rate that is zero, as a share of the root of K's diagonal."""
         cdef int64_t k
-        for k in range(self.size):
-            pull += fabs(self.delta[k]) * self.root[self.free[k]]
-        return 2.2e-16 * pull
+        cdef double terms = self.pull
+        for k in range(self.free.size):
+            terms += fabs(self.delta[k]) * self.root[self.free.index[k]]
+        return EPS * terms
 
     # ---- events ----
 
     cdef inline double bound(self, int64_t i, int which) noexcept nogil:
-        return self.bound_at(i, which, self.t)
-
-    cdef inline double bound_at(self, int64_t i, int which, double t) noexcept nogil:
         cdef int row = 0 if which <= 0 else 2
-        return self.box[row, i] + t * self.box[row + 1, i]
+        return self.box[row, i] + self.t * self.box[row + 1, i]
 
     cdef inline double slope(self, int64_t i, int which) noexcept nogil:
         return self.box[1 if which < 0 else 3, i]
 
-    cdef void drive_by(self, int64_t i, double change) noexcept nogil:
-        """The bound that point i is at moves; without a change it stands."""
-        if change != 0:
-            path_axpy(change, &self.K[i, 0], &self.drive[0], self.K.shape[0])
-            self.drive_sum += change
+    cdef int64_t first_to_leave(self, double* step, int* which) noexcept nogil:
+        """The place of the free point that reaches a bound first and within ``step``, −1 if none
+        does; ``step`` is then how far that is, and ``which`` the side."""
+        cdef int64_t i, k, leaving = NOBODY
+        cdef int side
+        cdef double speed, distance
+        for k in range(self.free.size):
+            i = self.free.index[k]
+            for side in range(1, -2, -2):
+                speed = side * (self.delta[k] - self.slope(i, side))
+                if speed > 0:
+                    distance = max(side * (self.bound(i, side) - self.beta[i]), 0)
+                    if distance < step[0] * speed:
+                        step[0], leaving, which[0] = distance / speed, k, side
+        return leaving
 
-    cdef void rest(self, int64_t place, int which) noexcept nogil:
-        """A free point stays at its bound from here on."""
-        cdef int64_t i = self.free[place]
-        self.beta[i] = self.bound(i, which)
-        self.residual[i] = 0
-        self.status[i] = <int8_t>which
-        self.side[i] = which
-        self.drive_by(i, self.slope(i, which))
-        self.remove(place)
-
-    cdef void record(self, int64_t index, int status) noexcept nogil:
-        """Log a kink: where, which point, and the values of the free points."""
-        cdef int64_t k, at = self.n_kinks, start = self.n_values
-        self.log_t[at] = self.t
-        self.log_offset[at] = self.offset
-        self.log_index[at] = <int32_t>index
-        self.log_status[at] = <int8_t>status
-        self.log_size[at] = <int32_t>self.size
-        for k in range(self.size):
-            self.members[start + k] = self.free[k]
-            self.values[start + k] = self.beta[self.free[k]]
-        if self.with_snapshots:
-            self.keep(at + 1)
-        self.n_values = start + self.size
-        self.n_kinks = at + 1
-
-    cdef void keep(self, int64_t row) noexcept nogil:
-        """A snapshot of the window."""
-        cdef int64_t k
-        self.snapshot_t[row], self.snapshot_offset[row] = self.t, self.offset
-        for k in range(self.K.shape[0]):
-            self.snapshots[row, k] = (self.beta[k] if self.status[k] == 0
-                                      else self.bound(k, self.status[k]))
-            self.residuals[row, k] = self.residual[k]
-
-    def bend(self, int64_t first, int64_t last):
-        """How far f and b leave the straight line between two snapshots: the norm of what β at
-        the most adds to f, and the most that b adds to its line."""
-        cdef int64_t k, n = self.K.shape[0]
-        cdef double length = self.snapshot_t[last] - self.snapshot_t[first]
-        cdef double part, shift, square, terms, largest = 0, largest_shift = 0
-        with nogil:
-            for k in range(first + 1, last):
-                part = (self.snapshot_t[k] - self.snapshot_t[first]) / length if length > 0 else 0
-                shift = self.snapshot_offset[k] - self.snapshot_offset[first] - part * (
-                    self.snapshot_offset[last] - self.snapshot_offset[first])
-                square = path_bend(
-                    &self.snapshots[first, 0], &self.snapshots[k, 0], &self.snapshots[last, 0],
-                    &self.residuals[first, 0], &self.residuals[k, 0], &self.residuals[last, 0],
-                    part, shift, n, &terms)
-                largest = max(largest, square + BEND_ROUNDING * terms)
-                largest_shift = max(largest_shift, fabs(shift))
-        return sqrt(largest), largest_shift
-
-    def beta_at(self, int64_t first, int64_t last, const int32_t[::1] points, int8_t[::1] status):
-        """β of some points at the kinks from number ``first`` on, before ``last``, one row a kink.
-
-        ``status`` holds the sets of these points before the first of them, and afterwards
-        those after the last.
-        """
-        cdef int64_t k, j, row, n_points = points.shape[0], begin = 0
-        cdef double t
-        out = np.empty((last - first, n_points))
-        place = np.full(self.K.shape[0], -1, dtype=np.int32)
-        cdef double[:, ::1] values = out
-        cdef int32_t[::1] places = place
-        with nogil:
-            for j in range(n_points):
-                places[points[j]] = <int32_t>j
-            for k in range(first):
-                begin += self.log_size[k]
-            for k in range(first, last):
-                row, t = k - first, self.log_t[k]
-                if self.log_index[k] >= 0 and places[self.log_index[k]] >= 0:
-                    status[places[self.log_index[k]]] = self.log_status[k]
-                for j in range(n_points):
-                    values[row, j] = self.bound_at(points[j], status[j], t)
-                for j in range(begin, begin + self.log_size[k]):
-                    if places[self.members[j]] >= 0:
-                        values[row, places[self.members[j]]] = self.values[j]
-                begin += self.log_size[k]
-        return out
-
-    cdef void enter(self, int64_t i, double left) noexcept nogil:
-        """A point at a bound becomes free; ``left`` is what ``prepare_entry`` gave for it."""
-        cdef int which = self.status[i]
-        self.drive_by(i, -self.slope(i, which))
-        self.beta[i] = self.bound(i, which)
-        self.status[i] = 0
-        self.side[i] = 0
-        self.residual[i] = 0
-        self.append(i, left)
-        self.record(i, 0)
-
-    cdef int64_t next_to_enter(self, double pull, double* step, double* left) noexcept nogil:
+    cdef int64_t next_to_enter(self, double* step, double* left) noexcept nogil:
         """The point that reaches the margin first and within ``step``, −1 if none does, −2 if
-        the matrix turns out indefinite, −3 if it is too hard to tell; ``step`` is then how far
-        that is.
+        the matrix turns out indefinite; ``step`` is then how far that is, and ``left`` what the
+        free points leave of its diagonal entry.
 
         A point that depends on the free ones keeps its residual: where it seems to arrive, its
         rate is rounding, and it is passed over until the free points change. So is the point
         that has just left, which rounding might call back.
         """
         cdef int64_t i, k, n_passed = 0
-        cdef double noise = self.rounding(pull), arrival
-        if self.left_last >= 0:
-            self.passed[0] = <int32_t>self.left_last
+        cdef double noise = self.rounding(), arrival
+        if self.left_last != NOBODY:
+            self.passed[0] = self.left_last
             self.side[self.left_last] = 0
             n_passed = 1
         while True:
             i = path_first_to_enter(&self.side[0], &self.residual[0], &self.rate[0],
                                     &self.root[0], self.K.shape[0], noise, &arrival)
             if i < 0 or arrival >= step[0]:
-                i = -1
+                i = NOBODY
                 break
-            left[0] = self.prepare_entry(i)
+            left[0] = self.free.left_of(&self.K[i, 0], i)
             if left[0] > self.independence * self.K[i, i]:
                 step[0] = arrival
                 break
-            if left[0] < -INDEFINITENESS * self.K[i, i]:
-                i = -2
-                break
-            if left[0] != left[0]:
-                i = -3
+            if left[0] < -self.indefiniteness * self.K[i, i]:
+                i = NOT_DEFINITE
                 break
             self.side[i] = 0
-            self.passed[n_passed] = <int32_t>i
+            self.passed[n_passed] = i
             n_passed += 1
-            self.n_passed += 1
         for k in range(n_passed):
             self.side[self.passed[k]] = self.status[self.passed[k]]
         return i
 
+    # ---- steps ----
+
+    cdef void advance(self, double step) noexcept nogil:
+        cdef int64_t k
+        if step <= 0:
+            return
+        self.t += step
+        for k in range(self.free.size):
+            self.beta[self.free.index[k]] += step * self.delta[k]
+        path_axpy(step, &self.rate[0], &self.residual[0], self.K.shape[0])
+        for k in range(self.free.size):
+            self.residual[self.free.index[k]] = 0
+        self.offset += step * self.offset_rate
+
+    cdef void enter(self, int64_t i, double left) noexcept nogil:
+        """A point at a bound becomes free; ``left`` is what ``left_of`` gave for it."""
+        cdef int which = self.status[i]
+        self.drive_by(i, -self.slope(i, which))
+        self.beta[i] = self.bound(i, which)
+        self.set_side(i, 0)
+        self.free.append(i, left)
+        self.log.add(self, i, 0)
+
+    cdef void leave(self, int64_t place, int which) noexcept nogil:
+        """A free point stays at its bound from here on."""
+        cdef int64_t i = self.free.index[place]
+        self.set_side(i, which)
+        self.drive_by(i, self.slope(i, which))
+        self.free.remove(place)
+
+    cdef void set_side(self, int64_t i, int which) noexcept nogil:
+        """A point changes its set, which it does at the margin."""
+        self.residual[i] = 0
+        self.status[i] = <int8_t>which
+        self.side[i] = which
+
+    cdef void drive_by(self, int64_t i, double change) noexcept nogil:
+        """The bound that point i is at begins to move, or to stand; many bounds always stand."""
+        if change != 0:
+            path_axpy(change, &self.K[i, 0], &self.drive[0], self.K.shape[0])
+            self.drive_sum += change
+
     cdef int shift_offset(self) noexcept nogil:
         """No point is free to balance the moving bounds: the offset jumps to the next point."""
-        cdef int64_t i, best = -1
+        cdef int64_t i, best = NOBODY
         cdef double way = 1.0 if self.drive_sum > 0 else -1.0
         cdef double nearest = INFINITY
+        self.zero_steps += 1
         for i in range(self.K.shape[0]):
             if self.side[i] == way and way * self.residual[i] < nearest and i != self.left_last:
                 nearest = way * self.residual[i]
                 best = i
-        if best < 0:
-            return 2
-        self.record(-1, 0)
+        if best == NOBODY:
+            return STALLED
+        self.log.add(self, NOBODY, 0)
         if nearest > 0:
             self.offset += way * nearest
             for i in range(self.K.shape[0]):
                 self.residual[i] -= way * nearest
-        self.left_last = -1
-        self.enter(best, self.prepare_entry(best))
-        return 0
-
-    def run(self, double end, int64_t most_kinks, double balance, double pull,
-            int64_t most_zero_steps, pause=None):
-        """Up to ``most_kinks`` kinks; returns one of END, BATCH, STALLED, INDEFINITE, GROW, LOG_FULL
-        and HARD. ``balance`` is the Σs below which bounds count as balanced, ``pull`` the size of
-        the terms in ``drive``: Σ|sⱼ|·√Kⱼⱼ. ``pause`` is asked every few kinks: a true answer ends
-        the batch, an exception of it the walk."""
-        cdef int status
-        cdef int64_t first = self.n_kinks, last
-        while True:
-            last = min(first + most_kinks, self.n_kinks + PAUSE_KINKS)
-            status = self.walk(end, last, balance, pull, most_zero_steps)
-            if status == PUT_OFF_FULL:
-                if not self.work_off(pull):
-                    status = HARD
-                    break
-            elif status != 1 or self.n_kinks >= first + most_kinks:
-                break
-            if pause is not None and pause():
-                status = 1
-                break
-        self.settle()
-        return status
-
-    cdef int walk(self, double end, int64_t last_kink, double balance, double pull,
-                  int64_t most_zero_steps):
-        cdef int64_t n = self.K.shape[0], k, i, entering, leaving, room
-        cdef int status = 1, which = 0
-        cdef bint at_end
-        cdef double step, gap, speed, left = 0
-        with nogil:
-            while True:
-                if self.n_kinks >= last_kink:
-                    status = 1
-                    break
-                if self.must_pause():
-                    status = PUT_OFF_FULL
-                    break
-                if self.size + 2 > self.free.shape[0]:
-                    status = 4
-                    break
-                room = self.values.shape[0] - self.n_values
-                if self.n_kinks + 2 > self.log_t.shape[0] or room < 2 * (self.size + 2):
-                    status = 5
-                    break
-                if self.zero_steps > most_zero_steps:
-                    status = 2
-                    break
-                if self.has_offset and self.size == 0 and fabs(self.drive_sum) > balance:
-                    self.zero_steps += 1
-                    status = self.shift_offset()
-                    if status != 0:
-                        break
-                    continue
-                self.directions(pull)
-                step = end - self.t
-                leaving = -1
-                for k in range(self.size):
-                    i = self.free[k]
-                    speed = self.delta[k] - self.slope(i, 1)
-                    if speed > 0:
-                        gap = self.bound(i, 1) - self.beta[i]
-                        gap = gap if gap > 0 else 0
-                        if gap < step * speed:
-                            step = gap / speed
-                            leaving = k
-                            which = 1
-                    speed = self.slope(i, -1) - self.delta[k]
-                    if speed > 0:
-                        gap = self.beta[i] - self.bound(i, -1)
-                        gap = gap if gap > 0 else 0
-                        if gap < step * speed:
-                            step = gap / speed
-                            leaving = k
-                            which = -1
-                entering = self.next_to_enter(pull, &step, &left)
-                if entering < -1:
-                    status = 3 if entering == -2 else 6
-                    break
-                at_end = self.t + step >= end - AT_END
-                if at_end:
-                    step = end - self.t
-                    entering, leaving = -1, -1
-                # a step that rounding swallows is none: such kinks could follow each other for ever
-                self.zero_steps = 0 if self.t + step > self.t else self.zero_steps + 1
-                if step > 0:
-                    self.t = end if at_end else self.t + step
-                    for k in range(self.size):
-                        self.beta[self.free[k]] += step * self.delta[k]
-                    path_axpy(step, &self.rate[0], &self.residual[0], n)
-                    for k in range(self.size):
-                        self.residual[self.free[k]] = 0
-                    self.offset += step * self.offset_rate
-                if at_end:
-                    self.record(-1, 0)
-                    status = 0
-                    break
-                if entering < 0:
-                    i = self.free[leaving]
-                    self.rest(leaving, which)
-                    self.record(i, which)
-                    self.left_last = i
-                else:
-                    self.left_last = -1
-                    self.enter(entering, left)
-        return status
-
-    cdef void settle(self):
-        """Put the points at bounds where the bounds are now."""
-        cdef int64_t i
-        for i in range(self.K.shape[0]):
-            if self.status[i] != 0:
-                self.beta[i] = self.bound(i, self.status[i])
-
-
-include "path_swept.pxi"
+        self.left_last = NOBODY
+        self.enter(best, self.free.left_of(&self.K[best, 0], best))
+        return ON

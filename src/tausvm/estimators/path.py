@@ -11,8 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
-from ..solvers.moving_box import MovingBox
-from ..solvers.path_problem import PathProblem
+from ..solvers.path import MovingBox, PathProblem
 from ..solvers.units import Units, spread
 from .atomic import atomic
 from .classification import TauSVC

@@ -13,9 +13,15 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ..kernels.products import KernelProducts, LinearProducts, MatrixProducts, Products
-from ..solvers.path import follow_path
-from ..solvers.path_problem import PathError, PathOptions, PathProblem, PathResult
+from ..operators.products import KernelProducts, LinearProducts, MatrixProducts, Products
+from ..solvers.path import (
+    PathError,
+    PathOptions,
+    PathProblem,
+    PathResult,
+    PathSettings,
+    follow_path,
+)
 from ..solvers.result import SolverResult, Status
 from ..threads import one_blas_thread
 from .copies import merge_copies
@@ -59,6 +65,8 @@ class PathMachine(KernelMachine):
     #: what the base class asks of every machine, and a path has no use for
     solver = "auto"
     shrinking = False
+    #: how the path is followed
+    _settings = PathSettings()
 
     result_: Any
     taus_: Array | list[Array]
@@ -81,7 +89,8 @@ class PathMachine(KernelMachine):
                     seconds = max(self.time_limit - (time.perf_counter() - started), 0.0) / left
                     options = replace(options, time_limit=seconds)
                 try:
-                    results.append(follow_path(problems[len(results)], options))
+                    problem = problems[len(results)]
+                    results.append(follow_path(problem, options, self._settings))
                 except PathError as error:
                     raise self._explained(error) from error
         self._data = data
@@ -284,16 +293,17 @@ class PathMachine(KernelMachine):
         problem = self._problems[k]
         units = problem.units
         beta, h = self.paths_[k].solution(tau)
-        found = problem.certificate(beta, float(units.settled(h)), tau)
+        found = problem.certificate(beta, h, tau)
+        gap = problem.gap(found)
         return SolverResult(
             beta=units.coefficients(beta),
             intercept=float(self._solutions(k, np.array([tau]))[1][0]),
             fitted=units.coefficients(found.fitted),
-            status=Status.SOLVED if found.gap <= self.tol else Status.NUMERICAL_ERROR,
+            status=Status.SOLVED if gap <= self.tol else Status.NUMERICAL_ERROR,
             primal_objective=units.objective(found.primal),
             dual_objective=units.objective(found.dual),
-            dual_gap=found.gap,
-            kkt_violation=found.violation * units.scale,
+            dual_gap=gap,
+            kkt_violation=problem.violation(beta, found.fitted, tau) * units.scale,
             n_iter=len(self.paths_[k]),
             seconds=0.0,
             solver="path",

@@ -23,12 +23,11 @@ from sklearn import (
 
 from .. import estimators, selection, solvers
 from ..estimators.data import TrainingSet
-from ..kernels import Points, products, scalar
+from ..kernels import Points, scalar
+from ..operators import products
 from ..selection.committee import Committee
-from ..solvers import tau_path
+from ..solvers import path
 from ..solvers.linear import LinearResult
-from ..solvers.moving_box import MovingBox
-from ..solvers.path_problem import PathProblem, PathResult
 from ..solvers.units import Units
 from .archive import ModelFileError
 
@@ -115,11 +114,11 @@ def own_types() -> frozenset[type]:
         solvers.SolverResult,
         *solvers.every_settings(),
         LinearResult,
-        PathProblem,
-        PathResult,
-        tau_path.Chain,
-        tau_path.TauPath,
-        MovingBox,
+        path.PathProblem,
+        path.PathResult,
+        path.Chain,
+        path.TauPath,
+        path.MovingBox,
         Units,
         Committee,
         TrainingSet,

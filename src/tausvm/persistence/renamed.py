@@ -19,10 +19,26 @@ class NewName(NamedTuple):
 
 Names = dict[tuple[str, str], NewName]
 
+
+def _moved(before: str, after: str, *names: str) -> Names:
+    """Classes that another module has now, under the same names."""
+    old, new = (f"tausvm.{module}" for module in (before, after))
+    return {(old, name): NewName(new, name, {}) for name in names}
+
+
 #: by module and name in the file
 RENAMED: Names = {
     ("tausvm.solvers.joint.problem", "JointResult"): NewName(
         "tausvm.solvers.result", "SolverResult", {"alpha": "beta"}
+    ),
+    **_moved("solvers.path_problem", "solvers.path.family", "PathProblem"),
+    **_moved("solvers.path_problem", "solvers.path.result", "PathResult"),
+    **_moved("solvers.tau_path", "solvers.path.tau_path", "Chain", "TauPath"),
+    **_moved("solvers.moving_box", "solvers.path.box", "MovingBox"),
+    **_moved(
+        "kernels.products",
+        "operators.products",
+        *("KernelProducts", "LinearProducts", "MatrixProducts"),
     ),
 }
 

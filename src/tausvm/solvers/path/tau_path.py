@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .moving_box import MovingBox
+from .box import MovingBox
 
 Array = NDArray[np.float64]
 

@@ -22,31 +22,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.path import piece_sums
-from ..kernels.products import Products
-from .moving_box import LOWER, LOWER_SLOPE, UPPER, UPPER_SLOPE, MovingBox
-from .path_problem import PathProblem, gap_sums
+from ..._core.pieces import PieceSums
+from ...operators.products import Products
+from .box import LOWER, LOWER_SLOPE, UPPER, UPPER_SLOPE, MovingBox
+from .family import PathProblem
+from .settings import PathSettings
+from .state import State
 from .tau_path import TauPath
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Signs = NDArray[np.int8]
 
-#: bytes of residuals that are looked at together
-CHECK_BYTES = 16 << 20
-#: parts of a piece that is looked at alone: the bound of each is nearer to its largest gap
-PARTS = 8
-
-
-@dataclass
-class Corner:
-    """The solution at one record, with f at all points from the data."""
-
-    t: float
-    beta: Array
-    offset: float
-    status: Signs
-    fitted: Array
+NO_SETS, NOBODY = np.empty(0, np.int8), np.empty(0, np.intp)
 
 
 @dataclass
@@ -57,7 +45,8 @@ class Stretch:
     ----------
     t, offset : arrays (n_records,)
         Corners included.
-    first, last : Corner
+    first, last : State
+        With f at all points from the data.
     moved : int array (n_moved,)
         The points that are free at some of the records; all others stay at a bound.
     beta : array (n_records, n_moved)
@@ -65,8 +54,8 @@ class Stretch:
 
     t: Array
     offset: Array
-    first: Corner
-    last: Corner
+    first: State
+    last: State
     moved: Index
     beta: Array
 
@@ -81,12 +70,16 @@ class PieceCheck:
         Its kernel matrix, perhaps held.
     narrowed : float
         By which share at most the boxes of the records are narrower than the problem's.
+    settings : PathSettings
     """
 
-    def __init__(self, problem: PathProblem, products: Products, narrowed: float) -> None:
+    def __init__(
+        self, problem: PathProblem, products: Products, narrowed: float, settings: PathSettings
+    ) -> None:
         self.problem = problem
         self.products = products
         self.narrowed = narrowed
+        self.settings = settings
         self.root = np.sqrt(products.diagonal())
 
     # ---- a stretch of kinks of a walk ----
@@ -121,11 +114,18 @@ class PieceCheck:
         far = self._narrowness(first, last, start - offset[0], end - offset[-1])
         dual = self._duals(first, last, part, moved, away, squares)
         total = rest * first.beta.sum() + part * last.beta.sum() + away.sum(axis=0)
-        corners = first.beta[seen], last.beta[seen], away, start[seen], end[seen]
-        bounds = np.ascontiguousarray(box.numbers[:, seen].T)
+        sums = PieceSums(
+            stretch.t,
+            part,
+            np.vstack([first.beta[seen], last.beta[seen]]),
+            np.vstack([start[seen], end[seen]]),
+            away,
+            bent,
+            np.ascontiguousarray(box.numbers[:, seen].T),
+        )
 
         def with_offset(b: Array) -> Array:
-            differences, middles = piece_sums(stretch.t, part, b, *corners, bent, bounds)
+            differences, middles = sums.with_offset(b)
             slack = far + np.abs(b * total)
             middles += np.maximum(slack[:-1], slack[1:])
             return self.bounds(differences + slack, middles, dual)
@@ -135,7 +135,7 @@ class PieceCheck:
             return found, found
         return found, with_offset(problem.units.settled(offset))
 
-    def _narrowness(self, first: Corner, last: Corner, start: Array, end: Array) -> float:
+    def _narrowness(self, first: State, last: State, start: Array, end: Array) -> float:
         """What narrower boxes cost at points that stay at bounds: a share of their losses, and
         residuals of points that are not near stay within twice those of the straight line."""
         a, b = np.abs(start), np.abs(end)
@@ -145,7 +145,7 @@ class PieceCheck:
         return 2.0 * self.narrowed * largest
 
     def _duals(
-        self, first: Corner, last: Corner, part: Array, moved: Index, away: Array, squares: Array
+        self, first: State, last: State, part: Array, moved: Index, away: Array, squares: Array
     ) -> Array:
         """yᵀβ − ½βᵀKβ at every record."""
         y, rest = self.problem.y, 1.0 - part
@@ -158,49 +158,40 @@ class PieceCheck:
     # ---- any pieces of a path ----
 
     def pieces(self, path: TauPath, chosen: Index) -> Array:
-        """Bounds for some pieces of a path."""
-        n = self.problem.n
+        """Bounds for some pieces of a path, with the offsets as they are in the user's units."""
         out = np.empty(len(chosen))
-        step = max(1, CHECK_BYTES // (16 * n))
+        step = max(1, self.settings.piece_bytes // (16 * self.problem.n))
         for begin in range(0, len(chosen), step):
             part = chosen[begin : begin + step]
-            ends = np.unique(np.r_[part, part + 1])
-            beta = np.column_stack([path.at_record(int(k)) for k in ends])
+            records = np.unique(np.r_[part, part + 1])
+            beta = np.column_stack([path.at_record(int(k)) for k in records])
             fitted = self.products.product(beta)
-            place = np.searchsorted(ends, part)
-            for k, at in enumerate(place):
-                records = ends[at : at + 2]
-                box, t = self.problem.box, path.chain.tau[records]
+            for k, at in enumerate(np.searchsorted(records, part)):
+                ends = records[at : at + 2]
+                box, t = self.problem.box, path.chain.tau[ends]
                 if t.min() >= 0.5 and path.chain.back is not None:
-                    box, t = box.from_(1.0, 1), path.chain.back[records]
-                offset = path.chain.offset[records]
-                columns = slice(at, at + 2)
-                out[begin + k] = self.piece(
-                    box, t, beta[:, columns].T, fitted[:, columns].T, offset, rounded=True
+                    box, t = box.from_(1.0, 1), path.chain.back[ends]
+                offset = path.chain.offset[ends]
+                first, last = (
+                    State(t[i], beta[:, at + i], NO_SETS, offset[i], NOBODY, fitted[:, at + i])
+                    for i in (0, 1)
                 )
+                out[begin + k] = self.line(box, first, last, rounded=True)
         return out
 
-    def piece(
-        self,
-        box: MovingBox,
-        ends: Array,
-        beta: Array,
-        fitted: Array,
-        offset: Array,
-        rounded: bool = False,
-    ) -> float:
-        """A bound for the piece between two t of the problem's box; β and f have a row for each.
+    def line(self, box: MovingBox, first: State, last: State, rounded: bool = False) -> float:
+        """A bound for the straight line between two evaluated states of the problem's box.
 
         ``rounded`` asks for the offsets as they are in the user's units, where they predict.
-        All of it is linear on the piece, so parts of it need nothing new from the data.
+        All of it is linear on the line, so parts of it need nothing new from the data.
         """
         problem = self.problem
-        share = np.linspace(0.0, 1.0, PARTS + 1)
-        t = ((1.0 - share) * ends[0] + share * ends[1])[:, None]
-        share = share[:, None]
-        B = (1.0 - share) * beta[0] + share * beta[1]
-        F = (1.0 - share) * fitted[0] + share * fitted[1]
-        b = (1.0 - share) * offset[0] + share * offset[1]
+        share = np.linspace(0.0, 1.0, self.settings.parts + 1)[:, None]
+        rest = 1.0 - share
+        t = rest * first.t + share * last.t
+        B = rest * first.beta + share * last.beta
+        F = rest * first.fitted + share * last.fitted
+        b = rest * first.offset + share * last.offset
         if rounded:
             b = problem.units.settled(b)
         numbers = box.numbers
@@ -225,3 +216,11 @@ class PieceCheck:
         bounds = np.maximum(np.maximum(at_ends[:-1], at_ends[1:]), inside)
         # what is not a number was not checked
         return np.where(np.isfinite(bounds), bounds, np.inf)
+
+
+def gap_sums(lower: Array, upper: Array, beta: Array, residual: Array) -> Array:
+    """Σ (u − β)r⁺ + (β − l)r⁻ over the last axis: primal − dual where Σβ = 0 or b is not free."""
+    above, below = np.maximum(upper - beta, 0.0), np.maximum(beta - lower, 0.0)
+    plus, minus = np.maximum(residual, 0.0), np.maximum(-residual, 0.0)
+    sums = np.einsum("...v,...v->...", above, plus) + np.einsum("...v,...v->...", below, minus)
+    return np.asarray(sums)

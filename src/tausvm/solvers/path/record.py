@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.path import PathCore
-from .moving_box import MovingBox
+from ..._core.path import KinkLog
+from .box import MovingBox
 from .tau_path import Chain, TauPath
+
+if TYPE_CHECKING:
+    from .state import State
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Signs = NDArray[np.int8]
 
 
-class PathLog:
+class Recorder:
     """The records of a walk in one direction, from its start on.
 
     Where they outgrow ``limit`` bytes every second one is given up, and from then on only every
     second, fourth, … kink is recorded; changes of the sets are all kept.
     """
 
-    def __init__(self, limit: float, tau: float, offset: float, free: Index, values: Array) -> None:
+    def __init__(self, limit: float, tau: float, first: State) -> None:
         self.limit = limit
         self.begin_leg(tau, 0)
         #: of so many kinks one is kept
@@ -31,10 +36,10 @@ class PathLog:
         self.tau, self.back = [np.array([tau])], [np.array([tau - 1.0])]
         #: bounds on the gap of the piece that leads to a record; not a number where none is known
         self.gap = [np.array([np.nan])]
-        self.offset = [np.array([offset])]
-        self.size = [np.array([len(free)], dtype=np.int64)]
-        self.members = [free.astype(np.int32)]
-        self.values = [values]
+        self.offset = [np.array([first.offset])]
+        self.size = [np.array([len(first.free)], dtype=np.int64)]
+        self.members = [first.free.astype(np.int32)]
+        self.values = [first.beta[first.free]]
         self.at: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
         self.index: list[NDArray[np.int32]] = [np.empty(0, np.int32)]
         self.status: list[Signs] = [np.empty(0, np.int8)]
@@ -45,32 +50,30 @@ class PathLog:
         """From here on the level of a t is base + way·t."""
         self._base, self._way = base, way
 
-    def add(self, core: PathCore, window: Index, kinks: int, gaps: Array, last: bool) -> None:
-        """The first kinks that a batch logged, with the bounds of the pieces that lead to them;
-        its points are those of the window."""
-        size = np.array(core.log_size[:kinks], dtype=np.int64)
-        begin = np.r_[0, np.cumsum(size)]
-        numbers = self._seen + np.arange(kinks)
-        kept = numbers % self.every == self.every - 1
+    def add(self, log: KinkLog, window: Index, gaps: Array, last: bool) -> None:
+        """The first kinks of a batch, with the bounds of the pieces that lead to them; its points
+        are places in the window. ``last`` where they end the leg."""
+        kinks = len(gaps)
+        size = np.diff(log.begin[: kinks + 1])
+        kept = (self._seen + np.arange(kinks)) % self.every == self.every - 1
         if last:
             kept[-1:] = True
         self._seen += kinks
         self._ends_with_kink = bool(kept[-1:].all())
-        values = np.repeat(kept, size)
-        index = np.asarray(core.log_index)[:kinks]
-        changed = index >= 0
+        changed = log.index[:kinks] >= 0
         # a change belongs to the next record that is kept, perhaps one of a later batch
         leads_to = self._records + np.cumsum(kept) - kept
         self.at.append(leads_to[changed])
-        self.index.append(window[index[changed]].astype(np.int32))
-        self.status.append(np.array(core.log_status[:kinks])[changed])
-        members = window[np.asarray(core.members)[: begin[-1]][values]]
+        self.index.append(window[log.index[:kinks][changed]].astype(np.int32))
+        self.status.append(log.status[:kinks][changed])
+        values = np.repeat(kept, size)
+        part = slice(0, log.begin[kinks])
         self._add_records(
-            np.array(core.log_t[:kinks])[kept],
-            np.array(core.log_offset[:kinks])[kept],
+            log.t[:kinks][kept],
+            log.offset[:kinks][kept],
             size[kept],
-            members.astype(np.int32),
-            np.array(core.values[: begin[-1]])[values],
+            window[log.members[part][values]].astype(np.int32),
+            log.values[part][values],
             gaps if self.every == 1 else np.full(np.count_nonzero(kept), np.nan),
         )
 
@@ -81,19 +84,20 @@ class PathLog:
             if len(values):
                 self.values[-1][-len(values) :] = values
 
-    def add_solution(
-        self, t: float, offset: float, beta: Array, old: Signs, new: Signs, gap: float
-    ) -> None:
+    def add_solution(self, old: State, new: State, gap: float) -> None:
         """A solution that was found otherwise, and the bound of the piece that leads to it."""
-        free = np.flatnonzero(new == 0)
-        changed = np.flatnonzero(new != old)
+        changed = np.flatnonzero(new.status != old.status)
         self.at.append(np.full(len(changed), self._records))
         self.index.append(changed.astype(np.int32))
-        self.status.append(new[changed])
-        size = np.array([len(free)], dtype=np.int64)
-        place, b = np.array([t]), np.array([offset])
-        bound = np.array([gap if self._ends_with_kink else np.nan])
-        self._add_records(place, b, size, free.astype(np.int32), beta[free], bound)
+        self.status.append(new.status[changed])
+        self._add_records(
+            np.array([new.t]),
+            np.array([new.offset]),
+            np.array([len(new.free)], dtype=np.int64),
+            new.free.astype(np.int32),
+            new.beta[new.free],
+            np.array([gap if self._ends_with_kink else np.nan]),
+        )
         self._ends_with_kink = True
 
     def _add_records(

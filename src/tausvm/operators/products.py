@@ -1,9 +1,11 @@
-"""Blocks of a kernel matrix and products with it, in float64, without holding it."""
+"""Kernel matrices of which whole blocks are asked for: what a walk along a path needs.
+
+Everything is in float64, and nothing is held unless that is said.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import abstractmethod
 from functools import cached_property
 from typing import Any
 
@@ -11,9 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..operators.base import CHUNK_BYTES
-from .points import Points, dense
-from .scalar import Kernel
+from ..kernels.points import Points, dense
+from ..kernels.scalar import Kernel
+from .base import CHUNK_BYTES, SECONDS_AN_ENTRY, Operator
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -25,22 +27,24 @@ SPARSE_SHARE = 0.3
 GATHERED_SHARE = 0.25
 
 
-class Products(ABC):
+class Products(Operator):
     """A kernel matrix K + constant·11ᵀ of which blocks and products are asked for.
 
     A constant of 1 is a penalised offset: a feature that is 1 everywhere.
     """
 
-    #: called between parts of long work; ends it by an exception
-    watch: Callable[[], None] | None = None
+    #: bytes of kernel values that are computed at a time
+    chunk_bytes = CHUNK_BYTES
 
     def __init__(self, constant: float = 0.0) -> None:
         self.constant = constant
 
-    def pause(self) -> None:
-        """A moment at which long work may be ended."""
-        if self.watch is not None:
-            self.watch()
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self), 1
+
+    def certificate_seconds(self, support: int) -> float:
+        return SECONDS_AN_ENTRY * support * len(self)
 
     @abstractmethod
     def __len__(self) -> int:
@@ -111,7 +115,7 @@ class LinearProducts(Products):
         return sp.csr_matrix(self._form.T) if sp.issparse(self._form) else self._form.T
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = vars(self).items()
+        kept = super().__getstate__().items()
         return {name: value for name, value in kept if name not in ("_form", "_transposed")}
 
     def __len__(self) -> int:
@@ -182,7 +186,7 @@ class KernelProducts(Products):
     def _block(self, i: Index, j: Index) -> Array:
         columns = self.points.take(j)
         out = np.empty((len(i), len(j)))
-        step = max(1, CHUNK_BYTES // (8 * max(len(j), 1)))
+        step = max(1, self.chunk_bytes // (8 * max(len(j), 1)))
         for start in range(0, len(i), step):
             self.pause()
             part = self.points.take(i[start : start + step])
@@ -193,7 +197,7 @@ class KernelProducts(Products):
     def _product(self, beta: Array) -> Array:
         rows = np.flatnonzero(beta if beta.ndim == 1 else beta.any(axis=1))
         out = np.zeros((len(self), *beta.shape[1:]))
-        step = max(1, CHUNK_BYTES // (8 * len(self)))
+        step = max(1, self.chunk_bytes // (8 * len(self)))
         for start in range(0, len(rows), step):
             self.pause()
             part = rows[start : start + step]
