@@ -34,6 +34,15 @@ def coordinate_state(m: int = 3, **options: Any) -> Any:
     return coordinates.CoordinateState(zeros(m), zeros(m), terms(m), np.ones(m), **options)
 
 
+def column_state(**changed: Any) -> Any:
+    """Two columns of four samples."""
+    given: dict[str, Any] = {
+        "y": zeros(4, dtype=np.float32), "weight": np.ones(4, dtype=np.float32),
+        "ridges": np.ones((2, 2)), "allowed": np.ones(2), "share": 1.0, "offset": True,
+    }  # fmt: skip
+    return columns.Columns(*(given | changed).values())
+
+
 def sweep(**changed: Any) -> Any:
     """A sweep over three dense rows of two columns."""
     given: dict[str, Any] = {
@@ -95,11 +104,10 @@ CALLS: dict[str, Callable[[], Any]] = {
     "single: start beyond the last problem": lambda: single.SinglePairs(
         np.eye(3, dtype=np.float32), zeros(3), 1, 1
     ).start(zeros(3)),
-    "columns: gap": lambda: columns.assess(
-        *(zeros(4, dtype=np.float32), np.ones(4, dtype=np.float32), np.ones((2, 2))),
-        *(zeros(2, 4, dtype=np.float32), zeros(2, 4, dtype=np.float32), False, zeros(2)),
-        *(zeros(2, 4, dtype=np.float32), zeros(1), zeros(2)),
-    ),
+    "columns: weight": lambda: column_state(weight=np.ones(3, dtype=np.float32)),
+    "columns: allowed": lambda: column_state(allowed=np.ones(3)),
+    "columns: a column that is not there": lambda: column_state().select(places(0, 2)),
+    "columns: a column twice": lambda: column_state().select(places(1, 1)),
     "group response": lambda: joint.group_response(
         zeros(3, 2), zeros(5, 3, 1), zeros(3), 0.1, zeros(3, 2), zeros(3, 2)
     ),

@@ -5,9 +5,11 @@ Column c is the dual of a squared loss without ε,
 
     min_β  ½ βᵀKβ − yᵀβ + ½ Σ (rise_c if βᵢ > 0 else fall_c) βᵢ² / weightᵢ    [Σβ = 0 if b is free]
 
-All arrays of a column are rows of float32 matrices of shape (columns, n).
+A column is a row of float32 matrices of shape (columns, n). The ``live`` ones, which the passes
+work on, are the first rows; ``order`` tells which column a row is of.
 """
-from libc.math cimport fabs
+from libc.math cimport fabs, isfinite
+import numpy as np
 
 include "checks.pxi"
 
@@ -26,117 +28,204 @@ cdef extern from "columns.h" nogil:
 #: Newton steps on one variable end at this share of the first slope
 cdef double ENOUGH = 1e-3
 cdef int MOST_STEPS = 20
-cdef str UNEQUAL = "all arrays must have a row for each column of the problem, n numbers long"
+
+#: the numbers of a column, rows of a table
+cdef enum:
+    RISE, FALL, ALLOWED, OFFSET, GAP, PRIMAL, DESCENT, LENGTH, FLAT_SUM, NUMBERS
+#: and its vectors
+cdef enum:
+    BETA, FITTED, GRADIENT, PREVIOUS, DIRECTION, PRODUCT, Z, FLAT, VECTORS
 
 
-cdef int check_shapes(Py_ssize_t count, Py_ssize_t n, const float[:, ::1] a, const float[:, ::1] b,
-                      const float[:, ::1] c) except -1:
-    return check(a.shape[0] == count and a.shape[1] == n and b.shape[0] == count
-                 and b.shape[1] == n and c.shape[0] == count and c.shape[1] == n, UNEQUAL)
+cdef class Columns:
+    """The columns of one matrix.
 
+    Parameters
+    ----------
+    y, weight : float32 arrays (n,)
+    ridges : array (columns, 2)
+        Rise and fall at a weight of 1.
+    allowed : array (columns,)
+    share : float
+        A column is done at a duality gap of ``allowed`` and of ``share`` times its primal
+        objective.
+    offset : bool
 
-def assess(const float[::1] y, const float[::1] weight, const double[:, ::1] ridges,
-           const float[:, ::1] beta, const float[:, ::1] fitted, bint offset, double[::1] b,
-           float[:, ::1] gradient, double[::1] gap, double[::1] primal):
-    """Offsets that minimise the primal, the dual's gradient, the gap and the primal objective.
-
-    ``ridges`` is (columns, 2): rise and fall. ``b`` is where the search for offsets begins.
+    Attributes
+    ----------
+    beta, fitted, gradient, direction, product, z, flat : float32 arrays (columns, n)
+        ``fitted`` is Kβ, ``product`` K·direction, ``z`` the preconditioned gradient and ``flat``
+        the preconditioned vector of ones: these four are the caller's to fill.
     """
-    cdef Py_ssize_t c, n = y.shape[0], count = beta.shape[0]
-    cdef double pull, bend, first
-    cdef int step
-    if count == 0 or n == 0:
-        return
-    check_shapes(count, n, beta, fitted, gradient)
-    check(weight.shape[0] == n and ridges.shape[0] == count and ridges.shape[1] == 2
-          and b.shape[0] == count and gap.shape[0] == count and primal.shape[0] == count, UNEQUAL)
-    with nogil:
-        for c in range(count):
-            if offset:
-                first = 0
-                for step in range(MOST_STEPS):
-                    column_pull(&y[0], &fitted[c, 0], &weight[0], <float>b[c],
-                                <float>ridges[c, 0], <float>ridges[c, 1], n, &pull, &bend)
-                    b[c] += pull / bend
-                    if step == 0:
-                        first = fabs(pull)
-                    if fabs(pull) <= ENOUGH * first:
-                        break
-            column_gap(&y[0], &fitted[c, 0], &weight[0], &beta[c, 0], <float>b[c],
-                       <float>ridges[c, 0], <float>ridges[c, 1], n, &gradient[c, 0], &gap[c],
-                       &primal[c])
 
+    cdef const float[::1] y, weight
+    cdef float[:, :, ::1] vectors
+    cdef double[:, ::1] numbers
+    cdef int64_t[::1] orders
+    cdef bint offset
+    cdef double share
+    cdef readonly int64_t live
+    cdef readonly object order, beta, fitted, gradient, direction, product, z, flat
+    cdef readonly object intercept, gap, primal
 
-def turn(const float[:, ::1] gradient, float[:, ::1] previous, float[:, :] z,
-         const float[:, ::1] flat, const double[::1] flat_sum, bint offset, bint first,
-         double[::1] descent, float[:, ::1] direction):
-    """New directions, by the rule of Polak and Ribière.
+    def __init__(self, const float[::1] y, const float[::1] weight, const double[:, ::1] ridges,
+                 const double[::1] allowed, double share, bint offset):
+        cdef Py_ssize_t n = y.shape[0], count = ridges.shape[0]
+        check(weight.shape[0] == n, "weight must have a number for each y")
+        check(ridges.shape[1] == 2 and allowed.shape[0] == count,
+              "ridges and allowed must have a row for each column")
+        self.y, self.weight = y, weight
+        self.offset, self.share = offset, share
+        self.live = count
+        vectors = np.zeros((VECTORS, count, n), dtype=np.float32)
+        numbers = np.ones((NUMBERS, count))
+        numbers[RISE], numbers[FALL] = np.transpose(ridges)
+        numbers[ALLOWED], numbers[OFFSET] = allowed, 0.0
+        self.order = np.arange(count, dtype=np.int64)
+        self.vectors, self.numbers, self.orders = vectors, numbers, self.order
+        self.beta, self.fitted, self.gradient = vectors[BETA], vectors[FITTED], vectors[GRADIENT]
+        self.direction, self.product = vectors[DIRECTION], vectors[PRODUCT]
+        self.z, self.flat = vectors[Z], vectors[FLAT]
+        self.intercept, self.gap, self.primal = numbers[OFFSET], numbers[GAP], numbers[PRIMAL]
 
-    ``z`` is the preconditioned gradient, ``flat`` the preconditioned vector of ones with its
-    sum: a multiple of it keeps Σ direction = 0. ``descent`` is gradientᵀz of the step before
-    and becomes that of this one.
-    """
-    cdef Py_ssize_t c, n = gradient.shape[1], count = gradient.shape[0]
-    cdef double shift, now, before, keep
-    if count == 0 or n == 0:
-        return
-    check_shapes(count, n, gradient, previous, direction)
-    check(z.shape[0] == count and z.shape[1] == n and z.strides[1] == sizeof(float)
-          and descent.shape[0] == count, UNEQUAL)
-    check(not offset or (flat.shape[0] == count and flat.shape[1] == n
-                         and flat_sum.shape[0] == count), UNEQUAL)
-    with nogil:
-        for c in range(count):
-            if offset:
-                shift = column_dot(&gradient[c, 0], &flat[c, 0], n) / flat_sum[c]
-                column_add(&z[c, 0], &flat[c, 0], <float>(-shift), n)
-            column_descent(&z[c, 0], &gradient[c, 0], &previous[c, 0], n, &now, &before)
-            keep = 0
-            if not first and descent[c] > 0 and now > before:
-                keep = (now - before) / descent[c]
-            descent[c] = now
-            column_turn(&direction[c, 0], &z[c, 0], <float>keep, n)
+    def select(self, const int64_t[::1] columns):
+        """Work on these columns from now on."""
+        cdef Py_ssize_t k, row, count = self.orders.shape[0]
+        check_places(columns, count, "columns must be numbers of columns")
+        check(len(np.unique(columns)) == columns.shape[0], "columns must be different ones")
+        for k in range(columns.shape[0]):
+            row = k
+            while self.orders[row] != columns[k]:
+                row += 1
+                check(row < count, "columns must be different ones")
+            self.swap(k, row)
+        self.live = columns.shape[0]
 
+    cdef void swap(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
+        """Exchange two rows."""
+        cdef Py_ssize_t v, k
+        cdef float kept
+        cdef double number
+        cdef int64_t order = self.orders[i]
+        if i == j:
+            return
+        self.orders[i] = self.orders[j]
+        self.orders[j] = order
+        for v in range(NUMBERS):
+            number = self.numbers[v, i]
+            self.numbers[v, i] = self.numbers[v, j]
+            self.numbers[v, j] = number
+        for v in range(VECTORS):
+            for k in range(self.y.shape[0]):
+                kept = self.vectors[v, i, k]
+                self.vectors[v, i, k] = self.vectors[v, j, k]
+                self.vectors[v, j, k] = kept
 
-def advance(const float[::1] y, const float[::1] weight, const double[:, ::1] ridges,
-            const float[:, ::1] gradient, const float[:, ::1] direction,
-            const float[:, ::1] product, float[:, ::1] beta, float[:, ::1] fitted,
-            double[::1] length):
-    """To the minimum of the dual along the directions; ``product`` is K·direction.
+    def flatten(self):
+        """Take the sums of ``flat``, and restart the directions."""
+        cdef Py_ssize_t c, k
+        cdef double total
+        for c in range(self.live):
+            total = 0
+            for k in range(self.y.shape[0]):
+                total += self.vectors[FLAT, c, k]
+            self.numbers[FLAT_SUM, c] = total
+            self.numbers[DESCENT, c] = 0
 
-    ``length`` is the step taken, 0 where rounding leaves no descent.
-    """
-    cdef Py_ssize_t c, n = y.shape[0], count = beta.shape[0]
-    cdef double curvature, linear, slope, bend, first, here, t
-    cdef float rise, fall
-    cdef int step
-    if count == 0 or n == 0:
-        return
-    check_shapes(count, n, beta, fitted, gradient)
-    check_shapes(count, n, direction, product, beta)
-    check(weight.shape[0] == n and ridges.shape[0] == count and ridges.shape[1] == 2
-          and length.shape[0] == count, UNEQUAL)
-    with nogil:
-        for c in range(count):
-            rise = <float>ridges[c, 0]
-            fall = <float>ridges[c, 1]
-            curvature = column_dot(&direction[c, 0], &product[c, 0], n)
-            column_slope(&beta[c, 0], &direction[c, 0], &weight[0], 0, rise, fall, n, &slope,
-                         &bend)
-            first = column_dot(&gradient[c, 0], &direction[c, 0], n)
-            linear = first - slope
-            t = 0
-            if first < 0 and curvature + bend > 0:
-                t = -first / (curvature + bend)
-                for step in range(MOST_STEPS):
-                    column_slope(&beta[c, 0], &direction[c, 0], &weight[0], <float>t, rise,
-                                 fall, n, &slope, &bend)
-                    here = linear + t * curvature + slope
-                    if fabs(here) <= -ENOUGH * first:
-                        break
-                    t -= here / (curvature + bend)
-                if t < 0:
-                    t = 0
-            length[c] = t
-            column_add(&beta[c, 0], &direction[c, 0], <float>t, n)
-            column_add(&fitted[c, 0], &product[c, 0], <float>t, n)
+    def assess(self):
+        """Offsets that minimise the primal, the dual's gradient, the gap and the primal objective.
+
+        Columns that are done, or that rounding leaves no descent, are moved behind the live ones.
+        """
+        cdef Py_ssize_t c, n = self.y.shape[0]
+        if n == 0:
+            self.live = 0
+        with nogil:
+            for c in range(self.live):
+                if self.offset:
+                    self.settle(c)
+                column_gap(&self.y[0], &self.vectors[FITTED, c, 0], &self.weight[0],
+                           &self.vectors[BETA, c, 0], <float>self.numbers[OFFSET, c],
+                           <float>self.numbers[RISE, c], <float>self.numbers[FALL, c], n,
+                           &self.vectors[GRADIENT, c, 0], &self.numbers[GAP, c],
+                           &self.numbers[PRIMAL, c])
+            for c in range(self.live - 1, -1, -1):
+                if self.is_done(c):
+                    self.live -= 1
+                    self.swap(c, self.live)
+
+    cdef bint is_done(self, Py_ssize_t c) noexcept nogil:
+        cdef double gap = self.numbers[GAP, c]
+        if not isfinite(gap) or self.numbers[LENGTH, c] == 0:
+            return True
+        return gap <= min(self.numbers[ALLOWED, c], self.share * self.numbers[PRIMAL, c])
+
+    cdef void settle(self, Py_ssize_t c) noexcept nogil:
+        """The offset of a column, by Newton steps from where it was."""
+        cdef double pull, bend, first = 0
+        cdef int step
+        for step in range(MOST_STEPS):
+            column_pull(&self.y[0], &self.vectors[FITTED, c, 0], &self.weight[0],
+                        <float>self.numbers[OFFSET, c], <float>self.numbers[RISE, c],
+                        <float>self.numbers[FALL, c], self.y.shape[0], &pull, &bend)
+            self.numbers[OFFSET, c] += pull / bend
+            if step == 0:
+                first = fabs(pull)
+            if fabs(pull) <= ENOUGH * first:
+                break
+
+    def turn(self):
+        """New directions from ``z``, by the rule of Polak and Ribière.
+
+        A multiple of ``flat`` keeps their sum at 0 where b is free.
+        """
+        cdef Py_ssize_t c, n = self.y.shape[0]
+        cdef double shift, now, before, keep
+        with nogil:
+            for c in range(self.live):
+                if self.offset:
+                    shift = column_dot(&self.vectors[GRADIENT, c, 0], &self.vectors[FLAT, c, 0], n)
+                    shift /= self.numbers[FLAT_SUM, c]
+                    column_add(&self.vectors[Z, c, 0], &self.vectors[FLAT, c, 0], <float>(-shift),
+                               n)
+                column_descent(&self.vectors[Z, c, 0], &self.vectors[GRADIENT, c, 0],
+                               &self.vectors[PREVIOUS, c, 0], n, &now, &before)
+                keep = 0
+                if self.numbers[DESCENT, c] > 0 and now > before:
+                    keep = (now - before) / self.numbers[DESCENT, c]
+                self.numbers[DESCENT, c] = now
+                column_turn(&self.vectors[DIRECTION, c, 0], &self.vectors[Z, c, 0], <float>keep, n)
+
+    def advance(self):
+        """To the minimum of the dual along the directions, whose products with K are there."""
+        cdef Py_ssize_t c, n = self.y.shape[0]
+        cdef double t
+        with nogil:
+            for c in range(self.live):
+                t = self.length(c)
+                self.numbers[LENGTH, c] = t
+                column_add(&self.vectors[BETA, c, 0], &self.vectors[DIRECTION, c, 0], <float>t, n)
+                column_add(&self.vectors[FITTED, c, 0], &self.vectors[PRODUCT, c, 0], <float>t, n)
+
+    cdef double length(self, Py_ssize_t c) noexcept nogil:
+        """The step of a column, 0 where rounding leaves no descent."""
+        cdef Py_ssize_t n = self.y.shape[0]
+        cdef float rise = <float>self.numbers[RISE, c], fall = <float>self.numbers[FALL, c]
+        cdef float* beta = &self.vectors[BETA, c, 0]
+        cdef float* direction = &self.vectors[DIRECTION, c, 0]
+        cdef double curvature, linear, slope, bend, first, here, t
+        cdef int step
+        curvature = column_dot(direction, &self.vectors[PRODUCT, c, 0], n)
+        column_slope(beta, direction, &self.weight[0], 0, rise, fall, n, &slope, &bend)
+        first = column_dot(&self.vectors[GRADIENT, c, 0], direction, n)
+        if not (first < 0 and curvature + bend > 0):
+            return 0
+        linear = first - slope
+        t = -first / (curvature + bend)
+        for step in range(MOST_STEPS):
+            column_slope(beta, direction, &self.weight[0], <float>t, rise, fall, n, &slope, &bend)
+            here = linear + t * curvature + slope
+            if fabs(here) <= -ENOUGH * first:
+                break
+            t -= here / (curvature + bend)
+        return max(t, 0.0)

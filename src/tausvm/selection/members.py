@@ -195,6 +195,7 @@ class Panel:
             [problem.terms for problem in problems],
             np.ones(1),
             problems[0].offset,
+            np.full(len(group), np.inf),  # the gap counts as a share of the objective alone
         )
         wanted = np.array([[m.start is not None and not m.direct] for m in group])
         tol = self.settings.committee.together * self.options.tol
@@ -232,11 +233,8 @@ def solved_from(
         beta = problem.feasible(problem.units.into(member.start))
         best = Monitor(problem, options, "selection").result(Point.of(beta), 0)
     names = [member.machine.solver]
-    few = problem.n <= Auto().few_samples and bool(np.isfinite(problem.terms.upper).all())
-    directly = best is not None and (member.direct or few)
-    held = problem.operator.whole and problem.n <= settings.many.factor_order
-    if directly and held and names == ["auto"]:
-        names.insert(0, "interior_point")
+    if best is not None and names == ["auto"]:
+        names = _after_start(member, problem, settings) + names
     for name in names:
         if best is not None and best.status is Status.SOLVED:
             break
@@ -248,6 +246,16 @@ def solved_from(
             break
     assert best is not None
     return best if np.isfinite(best.dual_gap) else None
+
+
+def _after_start(member: Member, problem: Problem, settings: SelectionSettings) -> list[str]:
+    """What to try before "auto", which solves few samples to rounding and not to ``tol``."""
+    few = problem.n <= Auto().few_samples
+    if not problem.operator.whole or problem.n > settings.many.factor_order:
+        return []
+    if np.isinf(problem.terms.upper).all():
+        return ["newton"] if few else []
+    return ["interior_point"] if few or member.direct else []
 
 
 def within(options: SolverOptions, started: float) -> SolverOptions:

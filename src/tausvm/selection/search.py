@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,10 @@ class Look:
 
     losses: Array
     beta: NDArray[np.floating]
+
+    @cached_property
+    def total(self) -> float:
+        return float(self.losses.sum())
 
 
 @dataclass
@@ -429,7 +434,7 @@ class Search:
 
 def _standing(looks: dict[int, Look]) -> tuple[int, float]:
     """Less is better: folds that are missing, then the loss."""
-    return -len(looks), float(sum(look.losses.sum() for look in looks.values()))
+    return -len(looks), sum(look.total for look in looks.values())
 
 
 def _job(parent: int, work: Callable[..., Any], *arguments: object) -> Any:

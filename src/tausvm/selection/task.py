@@ -36,7 +36,7 @@ class Fold:
     spread : float
         The standard deviation of the training targets, in the user's units.
     known : dict
-        The losses on the training rows, once they were asked for.
+        ``family``: the problems on the training rows, once they were asked for.
     """
 
     train: Index
@@ -139,14 +139,12 @@ class Task:
 
     def family(self, fold: Fold, operator: KernelOperator, costs: Array) -> Family:
         """The problems of all levels and these C on the training rows of a fold."""
-        known, y = fold.known, self.y[fold.train]
-        if not known:
-            known["terms"] = [self.terms(level, fold, 1.0) for level in range(len(self.losses))]
-        family = Family(
-            operator, y, known["terms"], costs, self.offset, known.get("constants", np.empty(0))
-        )
-        known["constants"] = family.constants
-        return family
+        if "family" not in fold.known:
+            terms = [self.terms(level, fold, 1.0) for level in range(len(self.losses))]
+            y = self.y[fold.train]
+            fold.known["family"] = Family(operator, y, terms, costs, self.offset)
+        known: Family = fold.known["family"]
+        return known.on(operator, costs)
 
     def goal(self, rough: bool) -> Goal:
         """How well fits are solved, in the race and after it."""

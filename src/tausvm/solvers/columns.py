@@ -29,7 +29,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.columns import advance, assess, turn
+from .._core.columns import Columns
 from .family import Mask, Place, Work
 from .linalg import LinAlgError, cholesky, cholesky_solve, solve_lower
 
@@ -72,45 +72,29 @@ class LowRank:
 
 def solve_columns(work: Work) -> None:
     """Solve the problems wanted, as far as float32 and the steps go."""
-    family, settings = work.family, work.settings
-    assert family.weight is not None
-    places = [(int(loss), int(k)) for loss, k in np.argwhere(work.wanted)]
-    if not places:
+    if not work.wanted.any():
         return
-    matrix = family.operator.rows.astype(np.float32, copy=False)
-    n = len(matrix)
-    unit = np.array([(t.ridge_plus.min(), t.ridge_minus.min()) for t in family.terms])
-    ridges = np.array([unit[loss] / family.costs[k] for loss, k in places])
-    first = np.zeros((len(places), n), dtype=np.float32)
-    for column, place in enumerate(places):
-        first[column] = work.starts.get(place, 0.0)
-    middle = np.exp(np.log(ridges).mean(axis=1) - np.log(family.weight).mean())
-    least, most = settings.landmarks
-    rank = max(least, min(most, int(settings.landmark_share * n)))
-    low_rank = LowRankInverse(LowRank.of(matrix, rank), middle)
-    loop = _Loop(work, matrix, places)
-    rest = _Columns.start(ridges, first, matrix)
+    settings, loop = work.settings, _Loop(work)
+    n, rest = len(loop.matrix), np.arange(len(loop.places))
+    low_rank = loop.low_rank()
     if n > settings.factor_order:
         for _ in range(0, settings.iterations, LOOK_STEPS):
-            rest = rest.part(~loop.hopeless(rest.index))
-            rest = loop.run(rest, low_rank, LOOK_STEPS)
-        loop.note(rest, np.ones(len(rest.index), dtype=bool))
+            rest = loop.run(rest[~loop.hopeless(rest)], low_rank, LOOK_STEPS)
+        loop.note(rest)
         return
     steps = max(settings.factor_after_least, settings.factor_after * n // 1000)
     rest = loop.run(rest, low_rank, steps)
-    at_once = max(1, settings.factor_bytes // matrix.nbytes)
-    for part in _groups(middle, rest.index, settings.factor_ratio, at_once):
+    at_once = max(1, settings.factor_bytes // loop.matrix.nbytes)
+    for part in _groups(loop.middle, rest, settings.factor_ratio, at_once):
         promising = [group[~loop.hopeless(group)] for group in part]
         promising = [group for group in promising if len(group)]
         if not promising or work.stop():
             break
         try:
-            inverse: Inverse = FactorInverse(matrix, middle, promising)
+            inverse: Inverse = FactorInverse(loop.matrix, loop.middle, promising)
         except LinAlgError:  # rounding has cost the matrix its definiteness
             inverse = low_rank
-        chosen = np.isin(rest.index, np.concatenate(promising))
-        left = loop.run(rest.part(chosen), inverse, settings.iterations)
-        loop.note(left, np.ones(len(left.index), dtype=bool))
+        loop.note(loop.run(np.concatenate(promising), inverse, settings.iterations))
 
 
 def _groups(ridges: Array, index: Index, ratio: float, at_once: int) -> Iterator[list[Index]]:
@@ -126,66 +110,95 @@ def _groups(ridges: Array, index: Index, ratio: float, at_once: int) -> Iterator
 
 
 class _Loop:
-    """The steps of the columns that are not done."""
+    """The steps of the columns that are not done.
 
-    def __init__(self, work: Work, matrix: Floats, places: list[Place]) -> None:
+    Attributes
+    ----------
+    matrix : float32 array (n, n)
+        K.
+    places : list of (loss, cost)
+        Which problem a column is.
+    middle : array
+        Between the two ridges of a column, at a typical weight.
+    """
+
+    def __init__(self, work: Work) -> None:
         family = work.family
         assert family.weight is not None
         self.work = work
-        self.matrix = matrix
-        self.places = places
-        self.offset = family.offset
-        self.y, self.weight = family.y.astype(np.float32), family.weight.astype(np.float32)
-        self.allowed = np.array([work.goal.gap * family.limits[place] for place in places])
+        self.matrix = family.operator.rows.astype(np.float32, copy=False)
+        losses, costs = np.nonzero(work.wanted)
+        self._losses, self._costs = losses, costs
+        self.places: list[Place] = list(zip(losses.tolist(), costs.tolist(), strict=True))
+        unit = np.array([(t.ridge_plus.min(), t.ridge_minus.min()) for t in family.terms])
+        ridges = unit[losses] / family.costs[costs, None]
+        self.middle: Array = np.exp(np.log(ridges).mean(axis=1) - np.log(family.weight).mean())
+        self.columns = Columns(
+            family.y.astype(np.float32),
+            family.weight.astype(np.float32),
+            np.ascontiguousarray(ridges),
+            work.goal.gap * family.limits[losses, costs],
+            work.goal.share,
+            family.offset,
+        )
+        for column, place in enumerate(self.places):
+            if place in work.starts:
+                self.columns.beta[column] = work.starts[place]
+        if work.starts:
+            np.matmul(self.columns.beta, self.matrix, out=self.columns.fitted)
 
-    def run(self, at: _Columns, inverse: Inverse, limit: int) -> _Columns:
-        """Up to ``limit`` steps; the columns that they have not ended."""
-        flat = np.zeros((len(at.index), 0), dtype=np.float32)
-        if self.offset and len(at.index):
-            flat = inverse.times(at.index, np.ones_like(at.beta))
-        at.flat, at.flat_sum = flat, flat.sum(axis=1, dtype=np.float64)
+    def low_rank(self) -> LowRankInverse:
+        """The preconditioner by landmarks."""
+        settings = self.work.settings
+        least, most = settings.landmarks
+        rank = max(least, min(most, int(settings.landmark_share * len(self.matrix))))
+        return LowRankInverse(LowRank.of(self.matrix, rank), self.middle)
+
+    def run(self, index: Index, inverse: Inverse, limit: int) -> Index:
+        """Up to ``limit`` steps of some columns; those that they have not ended."""
+        at = self.columns
+        at.select(index)
+        if self.work.family.offset and at.live:
+            at.flat[: at.live] = inverse.times(at.order[: at.live], np.ones_like(at.z[: at.live]))
+        at.flatten()
         for step in range(limit + 1):
-            assess(
-                self.y, self.weight, at.ridges, at.beta, at.fitted, self.offset, at.b,
-                at.gradient, at.gap, at.primal,
-            )  # fmt: skip
-            at = self._sorted_out(at)
-            if len(at.index) == 0 or step == limit or self.work.stop():
+            before = at.live
+            at.assess()
+            if at.live < before:
+                self._end(at.order[at.live : before].copy())
+            if at.live == 0 or step == limit or self.work.stop():
                 break
-            z = inverse.times(at.index, at.gradient)
-            turn(
-                at.gradient, at.previous, z, at.flat, at.flat_sum, self.offset, step == 0,
-                at.descent, at.direction,
-            )  # fmt: skip
-            np.matmul(at.direction, self.matrix, out=at.product)
-            advance(
-                self.y, self.weight, at.ridges, at.gradient, at.direction, at.product, at.beta,
-                at.fitted, at.length,
-            )  # fmt: skip
-        return at
+            at.z[: at.live] = inverse.times(at.order[: at.live], at.gradient[: at.live])
+            at.turn()
+            np.matmul(at.direction[: at.live], self.matrix, out=at.product[: at.live])
+            at.advance()
+        return np.sort(at.order[: at.live])
 
     def hopeless(self, index: Index) -> Mask:
         """Which columns are not worth going on with."""
         return self.work.hopeless([self.places[column] for column in index])
 
-    def note(self, at: _Columns, done: Mask) -> list[Place]:
-        """Keep where some columns are; their places."""
-        result, rows = self.work.result, np.flatnonzero(done)
-        places = [self.places[column] for column in at.index[rows]]
-        # a problem that was stopped has no solution
-        for row, place in zip(rows, places, strict=True):
-            if np.isfinite(at.gap[row]):
-                result.note(place, at.beta[row], at.b[row], at.gap[row], at.primal[row])
-        return places
+    def note(self, index: Index) -> None:
+        """Keep where some columns are."""
+        at, result = self.columns, self.work.result
+        index = index[np.isfinite(at.gap[self._rows(index)])]
+        rows = self._rows(index)
+        losses, costs = self._losses[index], self._costs[index]
+        result.beta[losses, costs] = at.beta[rows]
+        result.intercept[losses, costs] = at.intercept[rows]
+        result.gap[losses, costs], result.primal[losses, costs] = at.gap[rows], at.primal[rows]
 
-    def _sorted_out(self, at: _Columns) -> _Columns:
-        """The columns that are not done."""
-        enough = np.minimum(self.allowed[at.index], self.work.goal.share * at.primal)
-        done = (at.gap <= enough) | (at.length == 0) | ~np.isfinite(at.gap)
-        if not done.any():
-            return at
-        self.work.ended(self.note(at, done), at.beta[done], at.b[done])
-        return at.part(~done)
+    def _rows(self, index: Index) -> Index:
+        """Where columns are now."""
+        return np.argsort(self.columns.order)[index]
+
+    def _end(self, index: Index) -> None:
+        """These columns are done."""
+        self.note(index)
+        if self.work.watch is not None:
+            rows = self._rows(index)
+            places = [self.places[column] for column in index]
+            self.work.ended(places, self.columns.beta[rows], self.columns.intercept[rows])
 
 
 class Inverse(Protocol):
@@ -228,40 +241,3 @@ class FactorInverse:
             if len(chosen):
                 solved[chosen] = cholesky_solve(factor, vectors[chosen].T).T
         return solved
-
-
-@dataclass
-class _Columns:
-    """The columns that are not done, one a row."""
-
-    index: Index
-    ridges: Array
-    b: Array
-    gap: Array
-    primal: Array
-    descent: Array
-    length: Array
-    beta: Floats
-    fitted: Floats
-    gradient: Floats
-    previous: Floats
-    direction: Floats
-    product: Floats
-    flat: Floats
-    flat_sum: Array
-
-    @classmethod
-    def start(cls, ridges: Array, beta: Floats, matrix: Floats) -> _Columns:
-        """All columns, from β."""
-        count = len(ridges)
-        one = lambda: np.ones(count)  # noqa: E731
-        vector = lambda: np.zeros_like(beta)  # noqa: E731
-        return cls(
-            np.arange(count), ridges, np.zeros(count), one(), one(), one(), one(),
-            beta, beta @ matrix if beta.any() else vector(),
-            vector(), vector(), vector(), vector(), vector(), one(),
-        )  # fmt: skip
-
-    def part(self, chosen: Mask) -> _Columns:
-        """Some of the columns."""
-        return _Columns(*(np.ascontiguousarray(x[chosen]) for x in vars(self).values()))

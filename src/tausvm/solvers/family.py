@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -144,6 +145,13 @@ class Family:
         if len(self.constants) != len(self.terms):
             self.constants = np.array([self.constant_loss(terms) for terms in self.terms])
 
+    def on(self, operator: KernelOperator, costs: Array) -> Family:
+        """The same losses and targets on another matrix, for other C."""
+        other = copy(self)
+        other.operator, other.costs = operator, np.ascontiguousarray(costs, dtype=np.float64)
+        other.__dict__.pop("limits", None)
+        return other
+
     @property
     def shape(self) -> tuple[int, int]:
         """How many losses and how many C."""
@@ -177,19 +185,16 @@ class Family:
 
         The ridges of a sample are then those of the loss divided by its weight; the largest is 1.
         """
-        shared: Array | None = None
-        for terms in self.terms:
-            plus, minus = terms.ridge_plus, terms.ridge_minus
-            if np.isfinite(terms.numbers[[LOWER, UPPER]]).any() or terms.kink.any():
-                return None
-            weight = plus.min() / plus
-            shared = weight if shared is None else shared
-            for other in (shared, minus.min() / minus):
-                if not np.allclose(weight, other, rtol=1e-9, atol=0.0):
-                    return None
-        return shared
+        if any(np.isfinite(terms.numbers[[LOWER, UPPER]]).any() for terms in self.terms):
+            return None
+        if any(terms.kink.any() for terms in self.terms):
+            return None
+        ridges = np.array([terms.numbers[[RIDGE_MINUS, RIDGE_PLUS]] for terms in self.terms])
+        weights = ridges.min(axis=2, keepdims=True) / ridges
+        alike = np.abs(weights - weights[:1, :1]) <= 1e-9 * weights
+        return weights[0, 0] if alike.all() else None
 
-    @property
+    @cached_property
     def linear(self) -> bool:
         """Whether the losses grow linearly."""
         ridges = (terms.numbers[[RIDGE_MINUS, RIDGE_PLUS]] for terms in self.terms)
