@@ -25,6 +25,7 @@ from ..solvers import (
     Goal,
     Point,
     Problem,
+    Solver,
     SolverOptions,
     SolverResult,
     Status,
@@ -232,9 +233,9 @@ def solved_from(
     if member.start is not None and problem.n > settings.committee.rounding_rows:
         beta = problem.feasible(problem.units.into(member.start))
         best = Monitor(problem, options, "selection").result(Point.of(beta), 0)
-    names = [member.machine.solver]
+    names: list[str | Solver] = [member.machine.solver]
     if best is not None and names == ["auto"]:
-        names = _after_start(member, problem, settings) + names
+        names = [*_after_start(member, problem, settings), "auto"]
     for name in names:
         if best is not None and best.status is Status.SOLVED:
             break

@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 
 from .._core.columns import Columns
 from .family import Mask, Place, Work
-from .linalg import LinAlgError, cholesky, cholesky_solve, solve_lower
+from .linalg import LinAlgError, cholesky, cholesky_solve
+from .nystrom import landmark_factor
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.float32]
@@ -53,17 +54,9 @@ class LowRank:
     @classmethod
     def of(cls, matrix: Floats, rank: int) -> LowRank:
         """The Nyström approximation from landmarks spread evenly over the rows."""
-        n = len(matrix)
-        rank = min(n, rank)
-        landmarks = np.linspace(0, n - 1, rank).astype(np.int64)
+        landmarks = np.linspace(0, len(matrix) - 1, min(len(matrix), rank)).astype(np.int64)
         rows = matrix[landmarks]
-        small = rows[:, landmarks].astype(np.float64)
-        small.flat[:: rank + 1] += JITTER * max(float(np.trace(small)) / rank, 1e-300)
-        try:
-            factor = cholesky(np.asfortranarray(small))
-        except LinAlgError:  # not a kernel: a preconditioner is no more than a help
-            return cls(np.zeros((n, 1), np.float32), np.zeros(1, np.float32))
-        half = solve_lower(factor.astype(np.float32), rows)
+        half = landmark_factor(rows, rows[:, landmarks].astype(np.float64), JITTER)
         values, basis = np.linalg.eigh(half @ half.T)
         keep = values > 1e-6 * max(values[-1], 1e-30)
         values, basis = values[keep], basis[:, keep]

@@ -1,4 +1,4 @@
-"""A Nyström preconditioner for K + diagonal, from rows of K that are there anyway."""
+"""Nyström approximations of K, from rows of it that are there anyway, to precondition with."""
 
 from __future__ import annotations
 
@@ -6,10 +6,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..operators import KernelOperator
-from .linalg import LinAlgError, cholesky, cholesky_solve, solve_lower
+from .linalg import LinAlgError, Real, cholesky, cholesky_solve, solve_lower
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+
+
+def landmark_factor(rows: NDArray[Real], core: Array, floor: float) -> NDArray[Real]:
+    """Lᵀ, (landmarks, n), of K ≈ LLᵀ, from the rows of the landmarks and their own matrix.
+
+    Its diagonal is raised by ``floor`` times its largest entry, and a hundred times more as often as
+    rounding asks for it.
+    """
+    jitter = floor * (float(np.abs(core).max()) or 1.0)  # all landmarks may be zero rows
+    while True:
+        try:
+            factor = cholesky(np.asfortranarray(core + jitter * np.eye(len(core))))
+            return solve_lower(factor.astype(rows.dtype, copy=False), rows)
+        except LinAlgError:
+            jitter *= 100
 
 
 class Nystrom:
@@ -30,19 +45,11 @@ class Nystrom:
         landmarks = np.unique(np.linspace(0, n - 1, min(rank, n)).astype(np.int64))
         gram.require(landmarks)
         rows = gram.rows[gram.slots[landmarks]].astype(np.float64)
-        core = gram.block(landmarks, landmarks)
-        diagonal = np.einsum("ii->i", core)
         # rows may be float32: a ridge above their rounding keeps the factor meaningful
         floor = 1e-12 if gram.rows.dtype == np.float64 else 1e-6
-        jitter = floor * (float(diagonal.mean()) or 1.0)  # all landmarks may be zero rows
-        while True:
-            try:
-                factor = cholesky(np.asfortranarray(core + jitter * np.eye(len(core))))
-                break
-            except LinAlgError:
-                jitter *= 100
+        half = landmark_factor(rows, gram.block(landmarks, landmarks), floor)
         # single precision is enough to precondition with, and half the memory traffic
-        self.L = np.asfortranarray(solve_lower(factor, rows).T, dtype=np.float32)
+        self.L = np.asfortranarray(half.T, dtype=np.float32)
 
     def prepare(self, active: Index, diagonal: Array) -> None:
         """Set the system K[active, active] + diagonal that :meth:`solve` approximates."""
