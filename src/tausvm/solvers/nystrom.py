@@ -15,8 +15,8 @@ Index = NDArray[np.int64]
 def landmark_factor(rows: NDArray[Real], core: Array, floor: float) -> NDArray[Real]:
     """Lᵀ, (landmarks, n), of K ≈ LLᵀ, from the rows of the landmarks and their own matrix.
 
-    Its diagonal is raised by ``floor`` times its largest entry, and a hundred times more as often as
-    rounding asks for it.
+    Its diagonal is raised by ``floor`` times its largest entry, and a hundred times more as often
+    as rounding asks for it.
     """
     jitter = floor * (float(np.abs(core).max()) or 1.0)  # all landmarks may be zero rows
     while True:
