@@ -39,6 +39,12 @@ def settings(name: str, **fields: Any) -> dict[str, Any]:
     return {"class": f"tausvm.solvers.{name}", **fields}
 
 
+def tuned(**fields: Any) -> dict[str, Any]:
+    """A selection whose many problems are solved with changed settings."""
+    many = settings("family.Many", **fields)
+    return {"_settings": {"class": "tausvm.selection.settings.SelectionSettings", "many": many}}
+
+
 def kernel(estimator: str, *names: str, **others: Any) -> tuple[Place, ...]:
     """A kernel machine's default call on some data sets, and a hard one each."""
     easy = [place(estimator, name, 3_000, **others) for name in names]
@@ -53,6 +59,15 @@ def noise_free(estimator: str, *rows: int) -> tuple[Place, ...]:
 
 QUANTILES = (*kernel("QuantileSVR", *MIDDLE), *noise_free("QuantileSVR", 400, 1_600))
 FEW = (*kernel("QuantileSVR", *SMALL), *noise_free("QuantileSVR", 100, 300))
+
+
+def tunings(estimator: str) -> tuple[Place, ...]:
+    """Whole selections of three levels on small and middling data."""
+    return tuple(
+        place(estimator, name, 800, levels=3)
+        for name in ("snowgeese", "mcycle", "engel", "nc_crime", "concrete_comp")
+    )
+
 
 JOINT = tuple(
     place("JointQuantileSVR", target, n, d, levels=3, epsilon=epsilon)
@@ -121,11 +136,22 @@ PARTS = {
     "pruning of the selection": Part(
         "a race drops points of the grid that cannot win; all are fitted without it",
         {"prune": False},
-        tuple(
-            place(estimator, name, 800, levels=3)
-            for estimator in ("QuantileSVRCV", "ExpectileSVRCV")
-            for name in ("mcycle", "nc_crime")
-        ),
+        (*tunings("QuantileSVRCV"), *tunings("ExpectileSVRCV")),
+    ),
+    "shared work of a selection": Part(
+        "many C and levels on one matrix at a time; one after the other without it",
+        tuned(shared=False),
+        (*tunings("QuantileSVRCV"), *tunings("ExpectileSVRCV")),
+    ),
+    "landmarks of many squared problems": Part(
+        "a Nyström preconditioner for all of them; factors or plain steps without it",
+        tuned(landmark_share=0.0, landmarks=[1, 1]),
+        tunings("ExpectileSVRCV"),
+    ),
+    "factors of many squared problems": Part(
+        "a Cholesky factor where landmarks are not enough; landmarks alone without it",
+        tuned(factor_order=0),
+        tunings("ExpectileSVRCV"),
     ),
     "linear newton": Part(
         "few systems in w; coordinate descent in its place",
