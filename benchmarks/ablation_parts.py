@@ -45,6 +45,11 @@ def tuned(**fields: Any) -> dict[str, Any]:
     return {"_settings": {"class": "tausvm.selection.settings.SelectionSettings", "many": many}}
 
 
+def walked(**fields: Any) -> dict[str, Any]:
+    """A path that is followed with changed settings."""
+    return {"_settings": settings("path.PathSettings", **fields)}
+
+
 def kernel(estimator: str, *names: str, **others: Any) -> tuple[Place, ...]:
     """A kernel machine's default call on some data sets, and a hard one each."""
     easy = [place(estimator, name, 3_000, **others) for name in names]
@@ -73,6 +78,11 @@ JOINT = tuple(
     place("JointQuantileSVR", target, n, d, levels=3, epsilon=epsilon)
     for target, n, d in (("sine", 300, 1), ("easy", 300, 5), ("mcycle", 133, 0), ("engel", 235, 0))
     for epsilon in (0.0, 0.3)
+)
+#: the paper's linear paths, with a penalised offset
+PATHS = tuple(
+    place("TauPathSVC", name, n, C=C, kernel="linear", penalise_intercept=True)
+    for name, n, C in (("pima", 668, 1.5), ("u00", 2_500, 400.0), ("splice", 3_175, 0.0315))
 )
 #: unknowns up to which a matrix is written out whatever its rank
 DENSE = {"few": 10**9, "dense": 10**9}
@@ -194,5 +204,20 @@ PARTS = {
         solver("JointInteriorPoint", equations=settings("joint.settings.Equations", **DENSE)),
         JOINT,
         solver("JointInteriorPoint"),
+    ),
+    "windows of a path": Part(
+        "a batch of kinks looks at the points near the margin; at all of them without it",
+        walked(whole=10**9),
+        PATHS,
+    ),
+    "all points where K is held": Part(
+        "no window up to 4,000 points with a held matrix; one from 1,000 on without it",
+        walked(whole_held=0),
+        tuple(place("TauPathSVR", name, 1_500) for name in ("airfoil_noise", "concrete_comp")),
+    ),
+    "the smaller class first": Part(
+        "a path without a free offset begins with one class; with both without it",
+        walked(begin_at_ends=False),
+        PATHS,
     ),
 }
