@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from tausvm import SVR, LinearSVR, LinearSVRCV, TauPathSVR
 from tausvm.solvers.linear import Rows
 from tausvm.solvers.linear import rows as linear_rows
+from tausvm.solvers.linear.rows import Portions
 from tausvm.threads import _libraries, _set_threads, one_blas_thread, thread_count
 
 X = np.random.default_rng(0).normal(size=(40, 3))
@@ -128,8 +129,7 @@ def test_products_of_a_linear_machine_start_no_thread(monkeypatch):
 
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setattr(linear_rows, "ThreadPoolExecutor", refuse)
-    monkeypatch.setattr(linear_rows, "SHARED", 1)
     for matrix in (X, sp.csr_matrix(X)):
-        rows = Rows(matrix)
+        rows = Rows(matrix, portions=Portions(shared=1))
         np.testing.assert_allclose(rows.dot(np.ones(3)), X.sum(axis=1))
         np.testing.assert_allclose(rows.outer(np.ones(40)), X.T @ X)

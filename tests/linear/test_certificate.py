@@ -10,10 +10,10 @@ import scipy.sparse as sp
 
 from tausvm import LinearExpectileSVR, LinearQuantileSVR, LinearSVR, LinearSVRCV
 from tausvm.solvers import SolverOptions, Status
-from tausvm.solvers.linear import solve_linear
-from tausvm.solvers.linear.dual_cd import Sweeps
+from tausvm.solvers.linear import DualCD, solve_linear
+from tausvm.solvers.linear.dual_cd import Descent
 from tausvm.solvers.linear.monitor import Monitor, Point
-from tausvm.solvers.linear.newton import Newton
+from tausvm.solvers.linear.steps import NewtonSteps
 
 from .cases import LOSSES, OFFSETS, LinearCase, random_case
 
@@ -42,14 +42,14 @@ def test_rounded_sums_of_coordinate_descent_are_not_believed(
     loss: str, offset: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The running w is off after every pass: it ends with the gap of what it returns."""
-    real = Sweeps.run
+    real = Descent.run
 
-    def worn(self: Sweeps, monitor: Monitor) -> Any:
-        met = real(self, monitor)
+    def worn(self: Descent) -> float:
+        gap = real(self)
         self.coef *= 1.0 + 1e-3
-        return met
+        return gap
 
-    monkeypatch.setattr(Sweeps, "run", worn)
+    monkeypatch.setattr(Descent, "run", worn)
     case = random_case(3, loss, offset, log_C=(-1.0, 0.0), shape=(40, 60))
     result = solve_linear(case.problem("csr"), "dual_cd", SolverOptions(tol=1e-9, max_iter=60))
     assert result.dual_gap == pytest.approx(gap_by_formula(case, result), rel=1e-5, abs=1e-12)
@@ -61,16 +61,16 @@ def test_newton_goes_on_from_corrected_sums(
     loss: str, offset: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Residuals that were rounded promise what the data do not keep; it is noticed and mended."""
-    real, steps = Newton.step, []
+    real, steps = NewtonSteps.step, []
 
-    def worn(self: Newton, *arguments: Any) -> bool:
+    def worn(self: NewtonSteps, *arguments: Any) -> bool:
         moved = real(self, *arguments)
         if len(steps) < 12:
             self.residual += 1e-4 * np.sin(np.arange(len(self.residual)))
         steps.append(moved)
         return moved
 
-    monkeypatch.setattr(Newton, "step", worn)
+    monkeypatch.setattr(NewtonSteps, "step", worn)
     case = random_case(3, loss, offset, log_C=(-1.0, 0.0), shape=(80, 6))
     result = solve_linear(case.problem(), "newton", SolverOptions(tol=1e-9, max_iter=500))
     assert result.status is Status.SOLVED
@@ -118,11 +118,11 @@ def test_few_products_with_small_sparse_data(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_papers_rule_is_an_end_of_its_own(loss: str, offset: str, rule: float) -> None:
     """Rule (25), the sum of violations: neither an error nor a claim about the gap."""
     case = random_case(4, loss, offset, log_C=(-1.0, 0.0), shape=(60, 90))
-    options = SolverOptions(tol=1e-13, violation_tol=rule, max_iter=5000)
-    result = solve_linear(case.problem("csr"), "dual_cd", options)
+    options, solver = SolverOptions(tol=1e-13, max_iter=5000), DualCD(violation_tol=rule)
+    result = solve_linear(case.problem("csr"), solver, options)
     assert result.status is Status.VIOLATION_TOL
     assert result.dual_gap == pytest.approx(gap_by_formula(case, result), rel=1e-6, abs=1e-13)
-    within = solve_linear(case.problem("csr"), "dual_cd", options.with_(tol=0.5))
+    within = solve_linear(case.problem("csr"), solver, options.with_(tol=0.5))
     assert within.status is Status.SOLVED and within.dual_gap <= 0.5
 
 
@@ -132,8 +132,8 @@ def test_the_rule_is_warned_of_with_its_gap() -> None:
     from tausvm.estimators.progress import warn_unless_solved
 
     case = random_case(4, "pinball", "free", log_C=(-1.0, 0.0), shape=(60, 90))
-    options = SolverOptions(tol=1e-13, violation_tol=1e-2)
-    result = solve_linear(case.problem("csr"), "dual_cd", options)
+    options = SolverOptions(tol=1e-13)
+    result = solve_linear(case.problem("csr"), DualCD(violation_tol=1e-2), options)
     with pytest.warns(ConvergenceWarning, match=f"gap is {result.dual_gap:.2e}.*violation_tol"):
         warn_unless_solved("LinearSVR", [result], options, None)
 

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from tausvm import LinearExpectileSVR, LinearQuantileSVR
 from tausvm.losses import Pinball
 from tausvm.solvers import SolverOptions, Status
-from tausvm.solvers.linear import LinearProblem, Rows, shared_terms, solve_linear
-from tausvm.solvers.linear import proximal as proximal_module
+from tausvm.solvers.linear import LinearNewton, LinearProblem, Rows, shared_terms, solve_linear
+from tausvm.solvers.linear.proximal import Proximal, ProximalSteps
 
 COUNTS = (1, 2, 5, 9, 19, 49, 99)
 
@@ -96,6 +96,6 @@ def test_a_start_that_fails_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
         for tau in (0.3, 0.9)
     ]
     first = solve_linear(posed[0], "newton", options)
-    monkeypatch.setattr(proximal_module.Proximal, "_to_go", lambda self: 1e-15)
-    monkeypatch.setattr(proximal_module, "PATIENCE", 0)
-    assert solve_linear(posed[1], "newton", options, first).status is Status.SOLVED
+    monkeypatch.setattr(ProximalSteps, "_to_go", lambda self: 1e-15)
+    impatient = LinearNewton(proximal=Proximal(patience=0))
+    assert solve_linear(posed[1], impatient, options, first).status is Status.SOLVED

@@ -10,13 +10,22 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
+from tausvm._core.rows import Matrix
 
 from tausvm import LinearExpectileSVR, LinearQuantileSVR, LinearSVR, LinearSVRCV
 from tausvm.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
 from tausvm.solvers import Progress, SolverOptions, Status
-from tausvm.solvers.linear import LinearProblem, Rows, solve_linear
-from tausvm.solvers.linear import auto as auto_module
-from tausvm.solvers.linear import rows as rows_module
+from tausvm.solvers.linear import (
+    DualCD,
+    LinearAuto,
+    LinearNewton,
+    LinearProblem,
+    Rows,
+    solve_linear,
+)
+from tausvm.solvers.linear.auto import Patience
+from tausvm.solvers.linear.proximal import Proximal
+from tausvm.solvers.linear.rows import Portions
 
 SQUARED = "squared_epsilon_insensitive"
 SOLVERS = ["auto", "dual_cd", "newton"]
@@ -33,12 +42,15 @@ class Clock:
         return self.now
 
 
-def hard(loss: str, offset: bool, shape: tuple[int, int] = (300, 700)) -> LinearProblem:
+def hard(
+    loss: str, offset: bool, shape: tuple[int, int] = (300, 700), **portions: float
+) -> LinearProblem:
     rng = np.random.default_rng(0)
     A = sp.random(*shape, density=0.05, random_state=0, format="csr")
     y = A @ rng.normal(size=shape[1]) + rng.normal(size=shape[0])
     kind = SquaredEpsilonInsensitive if loss == SQUARED else EpsilonInsensitive
-    return LinearProblem(Rows(A), y, kind(0.01).dual_terms(y, np.full(shape[0], 1e3)), offset)
+    rows = Rows(A, portions=Portions(**portions))
+    return LinearProblem(rows, y, kind(0.01).dual_terms(y, np.full(shape[0], 1e3)), offset)
 
 
 @pytest.mark.parametrize("offset", [False, True])
@@ -60,14 +72,18 @@ def test_time_limit_by_an_injected_clock(
 @pytest.mark.parametrize("offset", [False, True])
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", SQUARED])
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_the_limit_keeps_time_for_the_certificate(
-    solver: str, loss: str, offset: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_limit_keeps_time_for_the_certificate(solver: str, loss: str, offset: bool) -> None:
     """Where the products of a certificate take all of it, the best constant is what there is."""
-    monkeypatch.setattr(rows_module, "SECONDS_AN_ENTRY", 1.0)
-    problem = hard(loss, offset)
-    for name in ("sparse_dots", "sparse_sum", "sparse_column_squares"):
-        monkeypatch.setattr(rows_module.core, name, lambda *_: pytest.fail("a product with X"))
+
+    class Untouchable(Matrix):
+        def dots(self, *_: Any) -> None:
+            pytest.fail("a product with X")
+
+        sum = column_squares = dots
+
+    problem = hard(loss, offset, seconds_an_entry=1.0)
+    X = problem.rows.X
+    problem.rows.matrix = Untouchable(X.data, X.indices, X.indptr, None, X.shape[1])
     result = solve_linear(problem, solver, SolverOptions(tol=1e-15, time_limit=100.0))
     assert result.status is Status.TIME_LIMIT
     assert not result.coef.any() and not result.beta.any()
@@ -75,24 +91,21 @@ def test_the_limit_keeps_time_for_the_certificate(
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_a_long_pass_ends_in_its_middle(solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_pass_ends_in_its_middle(solver: str) -> None:
     """Work on X is done in batches, and the limit is looked at between them."""
-    monkeypatch.setattr(rows_module, "BATCH", 300)  # entries: nine rows
     clock = Clock(0.1)
     options = SolverOptions(tol=1e-15, time_limit=8.0, clock=clock)
-    result = solve_linear(hard("epsilon_insensitive", True), solver, options)
+    problem = hard("epsilon_insensitive", True, batch=300)  # entries: nine rows
+    result = solve_linear(problem, solver, options)
     assert result.status is Status.TIME_LIMIT and clock.now <= 10.0
 
 
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", SQUARED])
-def test_auto_hands_on_what_is_left_of_the_time(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PASSES", "PASSES_CORNERS"):
-        monkeypatch.setattr(auto_module, name, 3)
-    for name in ("MOST_PASSES", "MOST_PASSES_CORNERS"):
-        monkeypatch.setattr(auto_module, name, 0)
+def test_auto_hands_on_what_is_left_of_the_time(loss: str) -> None:
+    hasty = LinearAuto(squared=Patience(3, 0), corners=Patience(3, 0))
     clock = Clock()
     options = SolverOptions(tol=1e-15, time_limit=120.0, clock=clock)
-    result = solve_linear(hard(loss, True), "auto", options)
+    result = solve_linear(hard(loss, True), hasty, options)
     assert result.solver == "dual_cd, newton" and clock.now <= 132.0
 
 
@@ -101,17 +114,16 @@ def test_a_rescue_has_what_is_left_of_the_time(monkeypatch: pytest.MonkeyPatch) 
     problem = hard("epsilon_insensitive", True, (60, 20))
     clock = Clock()
     asked: list[SolverOptions] = []
-    real = auto_module.solve_dual_cd
+    real = DualCD.solve
 
-    def noted(problem: LinearProblem, options: SolverOptions, start: Any) -> Any:
+    def noted(self: DualCD, problem: LinearProblem, options: SolverOptions, start: Any) -> Any:
         asked.append(options)
-        return real(problem, options, start)
+        return real(self, problem, options, start)
 
-    monkeypatch.setattr(auto_module, "solve_dual_cd", noted)
-    monkeypatch.setattr("tausvm.solvers.linear.proximal.PATIENCE", 1)
-    monkeypatch.setattr("tausvm.solvers.linear.proximal.PROGRESS", 0.0)
+    monkeypatch.setattr(DualCD, "solve", noted)
+    impatient = LinearAuto(newton=LinearNewton(proximal=Proximal(patience=1, progress=0.0)))
     options = SolverOptions(tol=1e-15, time_limit=1000.0, max_iter=50, clock=clock)
-    result = solve_linear(problem, "auto", options)
+    result = solve_linear(problem, impatient, options)
     assert asked and asked[0].time_limit < 1000.0 and asked[0].max_iter < 50
     assert result.n_iter <= 50
 

@@ -9,22 +9,31 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tausvm._core.visits import Visits
 
-from tausvm._core import sweeps as core
 from tausvm.solvers import SolverOptions, Status
-from tausvm.solvers.linear import LinearResult, solve_linear
-from tausvm.solvers.linear import auto as auto_module
-from tausvm.solvers.linear import dual_cd as dual_cd_module
-from tausvm.solvers.linear import newton as newton_module
-from tausvm.solvers.linear import proximal as proximal_module
-from tausvm.solvers.linear import rows as rows_module
+from tausvm.solvers.linear import (
+    DualCD,
+    LinearAuto,
+    LinearNewton,
+    LinearResult,
+    Rows,
+    solve_linear,
+)
+from tausvm.solvers.linear.auto import Patience
+from tausvm.solvers.linear.dual_cd import Descent
 from tausvm.solvers.linear.monitor import Monitor
-from tausvm.solvers.linear.newton import Newton
+from tausvm.solvers.linear.rows import Portions
+from tausvm.solvers.linear.steps import NewtonSteps
+from tausvm.solvers.linear.systems import Systems
 
 from ..reference.qp import natural_size, reference_optimum
-from .cases import KINDS, LOSSES, OFFSETS, LinearCase, random_case
+from .cases import KINDS, LOSSES, OFFSETS, LinearCase, as_kind, random_case
 
 OPTIONS = SolverOptions(tol=1e-8, time_limit=10.0, max_iter=200_000)
+#: no matrix of the features; and none of the rows either, as for many rows and features
+INNER_PRODUCTS = LinearNewton(Systems(direct=0, factor_speed=1e300))
+CONJUGATE_GRADIENTS = LinearNewton(Systems(direct=0, most_rows=-1))
 
 
 def assert_optimal(case: LinearCase, result: LinearResult) -> None:
@@ -53,81 +62,56 @@ def test_newton_finds_the_optimum(seed: int, loss: str, offset: str) -> None:
 @pytest.mark.parametrize("offset", OFFSETS)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("seed", range(10, 14))
-def test_newton_by_inner_products(
-    seed: int, loss: str, offset: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(newton_module, "DIRECT", 0)
+def test_newton_by_inner_products(seed: int, loss: str, offset: str) -> None:
     case = random_case(seed, loss, offset, log_C=(-2.0, 1.0))
-    assert_optimal(case, solve_linear(case.problem(KINDS[seed % 5]), "newton", OPTIONS))
-
-
-@pytest.fixture
-def products_only(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Newton's systems are left to conjugate gradients, as for many rows and features."""
-    for module in (newton_module, proximal_module):
-        monkeypatch.setattr(module, "DIRECT", 0)
-        monkeypatch.setattr(module, "MOST_ROWS", 0)
-    return monkeypatch
+    assert_optimal(case, solve_linear(case.problem(KINDS[seed % 5]), INNER_PRODUCTS, OPTIONS))
 
 
 @pytest.mark.parametrize("offset", OFFSETS)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("seed", range(14, 18))
-def test_newton_by_conjugate_gradients(
-    seed: int, loss: str, offset: str, products_only: pytest.MonkeyPatch
-) -> None:
+def test_newton_by_conjugate_gradients(seed: int, loss: str, offset: str) -> None:
     case = random_case(seed, loss, offset, log_C=(-2.0, 0.0))
-    assert_optimal(case, solve_linear(case.problem(KINDS[seed % 5]), "newton", OPTIONS))
+    assert_optimal(case, solve_linear(case.problem(KINDS[seed % 5]), CONJUGATE_GRADIENTS, OPTIONS))
 
 
-@pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("offset", OFFSETS)
 @pytest.mark.parametrize("loss", LOSSES)
-def test_auto_hands_over_what_is_slow(
-    loss: str, offset: str, large: bool, products_only: pytest.MonkeyPatch
-) -> None:
-    """Where even one more pass is too many; ``large`` is for min(n, d) beyond MOST_FREE."""
-    for name in ("PASSES", "PASSES_CORNERS", "PASSES_LARGE"):
-        products_only.setattr(auto_module, name, 3)
-    for name in ("MOST_PASSES", "MOST_PASSES_CORNERS", "MOST_PASSES_LARGE"):
-        products_only.setattr(auto_module, name, 0)
-    products_only.setattr(auto_module, "MOST_FREE", 0 if large else 1000)
-    products_only.setattr(auto_module, "DIRECT", 0)
+def test_auto_hands_over_what_is_slow(loss: str, offset: str) -> None:
+    """Where even one more pass is too many."""
+    none = Patience(3, 0)
+    solver = LinearAuto(newton=CONJUGATE_GRADIENTS, squared=none, corners=none)
     case = random_case(31, loss, offset, log_C=(-1.0, 0.0), shape=(40, 60))
-    result = solve_linear(case.problem("csr"), "auto", OPTIONS)
+    result = solve_linear(case.problem("csr"), solver, OPTIONS)
     assert result.solver == "dual_cd, newton"
     assert_optimal(case, result)
 
 
-def test_systems_of_past_steps_are_freed(products_only: pytest.MonkeyPatch) -> None:
+def test_systems_of_past_steps_are_freed(monkeypatch: pytest.MonkeyPatch) -> None:
     """At once, and not when the garbage collector comes by: they have the size of the data."""
-    born: list[weakref.ref[Newton]] = []
+    born: list[weakref.ref[NewtonSteps]] = []
     alive: list[int] = []
-    real = Newton.__init__
+    real = NewtonSteps.__init__
 
-    def noted(self: Newton, *arguments: object, **options: object) -> None:
+    def noted(self: NewtonSteps, *arguments: object, **options: object) -> None:
         real(self, *arguments, **options)  # type: ignore[arg-type]
         born.append(weakref.ref(self))
         alive.append(sum(reference() is not None for reference in born))
 
-    products_only.setattr(Newton, "__init__", noted)
+    monkeypatch.setattr(NewtonSteps, "__init__", noted)
     case = random_case(3, "epsilon_insensitive", "none", log_C=(-1.0, 0.0), shape=(40, 60))
     gc.disable()
     try:
-        solve_linear(case.problem("csr"), "newton", OPTIONS)
+        solve_linear(case.problem("csr"), CONJUGATE_GRADIENTS, OPTIONS)
     finally:
         gc.enable()
     assert len(born) > 5 and max(alive) <= 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_outer_products_with_weights_of_both_signs(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rows_module, "BLOCK", 70)
-    monkeypatch.setattr(rows_module, "SPARSE_BLOCK", 70)
+def test_outer_products_with_weights_of_both_signs(kind: str) -> None:
     case = random_case(5, "pinball", "none", shape=(50, 7))
-    rows = case.problem(kind).rows
+    rows = Rows(as_kind(case.X, kind), portions=Portions(block=70, batch=70))
     weight = np.random.default_rng(0).normal(size=50)
     weight[::4] = 0.0
     X = np.asarray(case.X)
@@ -144,8 +128,8 @@ def test_outer_products_with_weights_of_both_signs(
 def test_dual_cd_finds_the_optimum(seed: int, loss: str, offset: str, adaptive: bool) -> None:
     """Where rows are fewer than features, as coordinate descent likes it."""
     case = random_case(seed, loss, offset, log_C=(-2.0, 1.0), shape=(15 + seed, 60))
-    options = OPTIONS.with_(adaptive=adaptive)
-    assert_optimal(case, solve_linear(case.problem(KINDS[seed % 5]), "dual_cd", options))
+    solver = DualCD(adaptive=adaptive)
+    assert_optimal(case, solve_linear(case.problem(KINDS[seed % 5]), solver, OPTIONS))
 
 
 @pytest.mark.parametrize("offset", OFFSETS)
@@ -154,17 +138,15 @@ def test_gains_add_up_to_the_dual(loss: str, offset: str) -> None:
     """From a start that is not 0, and with visits by gain."""
     case = random_case(7, loss, offset, log_C=(-1.0, 0.0), shape=(40, 60))
     problem = case.problem("csr")
-    options = OPTIONS.with_(max_iter=30)
     start = problem.feasible(np.full(problem.n, 0.01))
-    sweeps = dual_cd_module.Sweeps(problem, options, start)
-    sweeps.look()
-    monitor = Monitor(problem, options, "dual_cd")
+    monitor = Monitor(problem, OPTIONS, "dual_cd")
+    descent = Descent(problem, DualCD(), monitor, start)
+    descent.look()
     for _ in range(15):
-        sweeps.run(monitor)
-        monitor.n_iter += 1
-    exact = problem.dual_value(sweeps.beta, sweeps.coef)
-    assert sweeps.adapting
-    assert sweeps.dual_value() == pytest.approx(exact, rel=1e-9)
+        descent.run()
+    exact = problem.dual_value(descent.beta, descent.coef)
+    assert descent.visits.adapting
+    assert descent.dual_value() == pytest.approx(exact, rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -173,25 +155,42 @@ def test_visits_by_gain_save_passes(seed: int) -> None:
     case = random_case(seed, "epsilon_insensitive", "none", log_C=(-1.0, -0.9), shape=(200, 150))
     passes = {}
     for adaptive in (True, False):
-        options = OPTIONS.with_(tol=1e-6, adaptive=adaptive, shrinking=False, time_limit=None)
-        passes[adaptive] = solve_linear(case.problem("csr"), "dual_cd", options).n_iter
+        solver = DualCD(adaptive=adaptive, shrinking=False)
+        options = OPTIONS.with_(tol=1e-6, time_limit=None)
+        passes[adaptive] = solve_linear(case.problem("csr"), solver, options).n_iter
     assert passes[True] < 0.85 * passes[False], passes
 
 
-@given(st.lists(st.floats(0.03125, 5.0, width=32), min_size=1, max_size=40), st.integers(1, 30))
-def test_visits_are_dealt_out_in_proportion(preferences: list[float], passes: int) -> None:
-    preference = np.array(preferences, dtype=np.float32)
-    n = len(preference)
-    due, visits = np.zeros(n, dtype=np.float32), np.empty(2 * n, dtype=np.int32)
-    scale = n / float(preference.sum(dtype=np.float64))
+@given(st.lists(st.floats(0.0, 50.0, width=32), min_size=2, max_size=40), st.integers(1, 9))
+def test_visits_are_dealt_out_by_gain(given_gains: list[float], block: int) -> None:
+    """Rows that gain the same have the same number of visits, those that gain more have more."""
+    n = len(given_gains)
+    gain = np.array(given_gains, dtype=np.float32)
+    visits = Visits(n, block, 0, 0.2, 0.02, 5.0)
+    order = visits.order()
+    assert sorted(order) == list(range(n))
+    visits.learn(order, gain[order])
+    visits.adapt()
     visited = np.zeros(n)
-    for _ in range(passes):
-        count = core.schedule(preference, scale, due, visits)
-        times = np.bincount(visits[:count], minlength=n)
-        # second visits come after all first ones
-        assert len(set(visits[: np.count_nonzero(times)])) == np.count_nonzero(times)
+    for _ in range(60):
+        order = visits.order()
+        times = np.bincount(order, minlength=n)
+        if block == 1:
+            assert len(order) <= n + n // 8 + 1
         visited += times
-    np.testing.assert_allclose(visited, passes * scale * preference, atol=1.0 + 1e-3 * passes)
+        visits.learn(order, gain[order])
+    assert visited.min() >= 1 or gain.max() == 0
+    for i in range(n):
+        assert visited[i] >= visited[gain < 0.8 * gain[i]].max(initial=0) - 3
+
+
+def test_rows_that_leave_are_not_visited() -> None:
+    visits = Visits(6, 1, 0, 0.2, 0.02, 5.0)
+    order = visits.order()
+    visits.learn(order, np.where(order % 2 == 0, -1.0, 1.0).astype(np.float32))
+    assert visits.count == 3 and sorted(visits.order()) == [1, 3, 5]
+    visits.restore()
+    assert sorted(visits.order()) == list(range(6))
 
 
 @pytest.mark.parametrize("offset", OFFSETS)
@@ -207,12 +206,11 @@ def test_solvers_agree(shape: tuple[int, int], loss: str, offset: str) -> None:
         assert result.primal_objective == pytest.approx(results[0].dual_objective, rel=3e-6)
 
 
-def test_a_switch_that_is_stopped_keeps_the_better_dual(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_switch_that_is_stopped_keeps_the_better_dual() -> None:
     """Newton's method, stopped after a step, has a worse β than the passes before it."""
-    monkeypatch.setattr(auto_module, "PASSES", 3)
-    monkeypatch.setattr(auto_module, "MOST_PASSES", 0)
+    solver = LinearAuto(squared=Patience(3, 0))
     case = random_case(2, "squared_pinball", "none", log_C=(2.0, 2.0), shape=(300, 700))
-    result = solve_linear(case.problem("csr"), "auto", SolverOptions(tol=1e-12, max_iter=10))
+    result = solve_linear(case.problem("csr"), solver, SolverOptions(tol=1e-12, max_iter=10))
     assert result.solver == "dual_cd, newton" and result.status is Status.MAX_ITER
     assert result.dual_objective >= max(entry.dual_objective for entry in result.trace) * (1 - 1e-9)
 

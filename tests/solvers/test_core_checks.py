@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tausvm._core import columns, coordinates, gram, joint, lapack, linear, pairs, single, sweeps
-
-ALL = np.empty(0, dtype=np.int64)
+from tausvm._core import columns, coordinates, gram, joint, lapack, pairs, rows, single, sweeps
+from tausvm._core import terms as term_core
 
 
 def zeros(*shape: int, dtype: Any = np.float64) -> np.ndarray:
@@ -43,16 +42,19 @@ def column_state(**changed: Any) -> Any:
     return columns.Columns(*(given | changed).values())
 
 
-def sweep(**changed: Any) -> Any:
+def matrix(chosen: Any = None) -> Any:
+    """Three dense rows of two columns."""
+    return rows.Matrix(np.ones((3, 2)), None, None, chosen, 2)
+
+
+def sweep(order: Any = (0, 1, 2), gains: int = 3, **changed: Any) -> None:
     """A sweep over three dense rows of two columns."""
     given: dict[str, Any] = {
-        "X": np.ones((3, 2)), "rows": ALL, "y": zeros(3), "terms": terms(3),
-        "squares": zeros(3) - 1, "column": 0.0, "beta": zeros(3), "w": zeros(2), "offset": zeros(2),
-        "order": np.arange(3, dtype=np.int32), "begin": 0, "end": 3, "threshold": np.inf,
-        "settled": zeros(3, dtype=np.uint8), "preference": zeros(0, dtype=np.float32), "usual": 0.0,
-        "met": zeros(5),
+        "matrix": matrix(), "y": zeros(3), "terms": terms(3), "squares": zeros(3) - 1,
+        "column": 0.0, "beta": zeros(3), "w": zeros(2),
     }  # fmt: skip
-    return sweeps.dense_sweep(*(given | changed).values())
+    state = sweeps.Sweep(*(given | changed).values())
+    state.run(np.array(order, dtype=np.int32), 0, 3, zeros(gains, dtype=np.float32))
 
 
 CALLS: dict[str, Callable[[], Any]] = {
@@ -111,17 +113,19 @@ CALLS: dict[str, Callable[[], Any]] = {
     "group response": lambda: joint.group_response(
         zeros(3, 2), zeros(5, 3, 1), zeros(3), 0.1, zeros(3, 2), zeros(3, 2)
     ),
-    "dots: w": lambda: linear.dense_dots(np.ones((3, 2)), ALL, zeros(1), zeros(3), 0, 3),
-    "dots: end": lambda: linear.dense_dots(np.ones((3, 2)), ALL, zeros(2), zeros(9), 0, 4),
-    "sum: weight": lambda: linear.dense_sum(np.ones((3, 2)), ALL, zeros(2), zeros(2), 0, 3),
-    "gather: index": lambda: linear.dense_gather(
-        np.ones((3, 2)), ALL, places(3), zeros(3), zeros(1, 2)
-    ),
-    "values: terms": lambda: linear.values(terms(2), zeros(3)),
-    "sweep: order": lambda: sweep(order=np.array([0, 3, 1], dtype=np.int32)),
-    "sweep: negative order": lambda: sweep(order=np.array([0, -1, 1], dtype=np.int32)),
+    "matrix: columns": lambda: rows.Matrix(np.ones((3, 2)), None, None, None, 3),
+    "matrix: integers": lambda: rows.Matrix(np.ones((3, 2), dtype=int), None, None, None, 2),
+    "matrix: chosen": lambda: matrix(places(0, 3)),
+    "dots: w": lambda: matrix().dots(zeros(1), zeros(3), 0, 3),
+    "dots: end": lambda: matrix().dots(zeros(2), zeros(9), 0, 4),
+    "sum: weight": lambda: matrix().sum(zeros(2), zeros(2), 0, 3),
+    "scaled: index": lambda: matrix().scaled(places(3), zeros(3), zeros(1, 2)),
+    "outer: dense": lambda: matrix().outer(places(0), zeros(3), zeros(2, 2)),
+    "values: terms": lambda: term_core.values(terms(2), zeros(3)),
+    "sweep: order": lambda: sweep(order=[0, 3, 1]),
+    "sweep: negative order": lambda: sweep(order=[0, -1, 1]),
     "sweep: squares": lambda: sweep(squares=zeros(2)),
-    "sweep: met": lambda: sweep(met=zeros(4)),
+    "sweep: gains": lambda: sweep(gains=2),
     "sweep: w": lambda: sweep(w=zeros(1)),
     "Cholesky: not square": lambda: lapack.factorise(zeros(3, 2).copy(order="F")),
     "Cholesky: B": lambda: lapack.solve(np.eye(3, order="F"), zeros(4, 1).copy(order="F")),
@@ -156,7 +160,7 @@ def test_what_fits_is_taken() -> None:
 def test_malformed_csr_is_refused(indices: list[int], indptr: list[int], index_type: Any) -> None:
     last = np.full(2, -1, dtype=np.int64)
     with pytest.raises(ValueError, match="valid CSR"):
-        linear.has_duplicates(
+        rows.has_duplicates(
             np.array(indices, dtype=index_type), np.array(indptr, dtype=index_type), last
         )
 
@@ -164,8 +168,8 @@ def test_malformed_csr_is_refused(indices: list[int], indptr: list[int], index_t
 def test_duplicates_are_found() -> None:
     once = sp.csr_matrix([[1.0, 0.0], [2.0, 3.0]])
     indices, indptr = np.array([0, 1, 1], dtype=np.int32), np.array([0, 1, 3], dtype=np.int32)
-    assert not linear.has_duplicates(once.indices, once.indptr, np.full(2, -1, dtype=np.int64))
-    assert linear.has_duplicates(indices, indptr, np.full(2, -1, dtype=np.int64))
+    assert not rows.has_duplicates(once.indices, once.indptr, np.full(2, -1, dtype=np.int64))
+    assert rows.has_duplicates(indices, indptr, np.full(2, -1, dtype=np.int64))
 
 
 def test_a_lapack_with_long_integers_is_refused() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._core.linear import has_duplicates
+from .._core.rows import has_duplicates
 from .data import Matrix, TrainingSet, check_weights, validated
 
 DTYPES = [np.float64, np.float32]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core import linear as core
+from .._core import terms as core
 
 Array = NDArray[np.float64]
 

@@ -1,7 +1,8 @@
-"""Dense factorisations cut into pieces short enough to interrupt."""
+"""Dense factorisations cut into pieces short enough to interrupt, and conjugate gradients."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -93,10 +94,65 @@ def solve_lower(factor: NDArray[Real], b: NDArray[Real]) -> NDArray[Real]:
     return x
 
 
+def conjugate_gradients(
+    product: Callable[[Array], Array],
+    right: Array,
+    precondition: Callable[[Array], Array],
+    enough: Callable[[Array, float], bool],
+    most: int,
+    start: Array | None = None,
+) -> tuple[Array, bool]:
+    """Solve A x = b for a positive definite A by preconditioned conjugate gradients.
+
+    Parameters
+    ----------
+    product : callable
+        v ↦ Av; what it returns is written to.
+    right : array
+        b, of any shape.
+    precondition : callable
+        r ↦ M⁻¹r for an M near A.
+    enough : callable
+        Of the residual r = b − Ax and its energy rᵀM⁻¹r, about that of the error: whether x will
+        do. It is asked before every product.
+    most : int
+        Products at most, that of the start not counted.
+    start : array or None
+        The first x; None is 0, which takes no product.
+
+    Returns
+    -------
+    x : array
+    arrived : bool
+        Whether ``enough`` was content, or the residual 0.
+    """
+    x = np.zeros_like(right) if start is None else start.copy()
+    residual = right.copy() if start is None else right - product(x)
+    z = precondition(residual)
+    direction, energy = z.copy(), float(np.vdot(residual, z))
+    for _ in range(most):
+        if not energy > 0 or enough(residual, energy):
+            return x, True
+        image = product(direction)
+        curvature = float(np.vdot(direction, image))
+        if not curvature > 0:  # what rounding has left of A
+            return x, False
+        length = energy / curvature
+        x += length * direction
+        image *= length
+        residual -= image
+        z = precondition(residual)
+        before, energy = energy, float(np.vdot(residual, z))
+        direction *= energy / before
+        direction += z
+    return x, enough(residual, energy)
+
+
 __all__ = [
     "LinAlgError",
     "cholesky",
     "cholesky_solve",
+    "conjugate_gradients",
     "copy_symmetric",
     "lifted_cholesky",
     "solve_lower",

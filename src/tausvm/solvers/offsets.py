@@ -5,17 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core import linear as core
+from .._core.terms import offset_slope
 from ..losses.terms import DualTerms
-from .onedim import best_offset, middle
+from .onedim import best_offset, increasing_zero, middle
 
 Array = NDArray[np.float64]
 
 NOTHING = np.zeros(1)
 #: up to this many rows the offset is found by sorting, which takes many vectors of that length
 SORTED = 20_000
-#: an offset is known when its bracket has shrunk to this share of the range of the residuals
-FINEST = 1e-14
 
 
 def best_free_offset(terms: DualTerms, residual: Array, held: float) -> float:
@@ -34,46 +32,24 @@ def smooth_offset(
     """The b at which Σ β(r − b) = −h, for terms with a ridge or σ > 0."""
 
     def excess(b: float) -> tuple[float, float]:
-        total, bend = core.offset_slope(numbers, residual, sigma, centre, b)
-        return total + held, bend
+        total, bend = offset_slope(numbers, residual, sigma, centre, b)
+        return -total - held, bend
 
-    b, (value, bend) = 0.0, excess(0.0)
+    value, bend = excess(0.0)
     largest = max(float(residual.max()), -float(residual.min()))
     small = 1e-15 * (abs(held) + abs(value) + bend * largest)
-    low, high, reach = -np.inf, np.inf, 0.0
-    for _ in range(200):
-        if abs(value) <= small:
-            break
-        if value > 0:
-            low = b
-        else:
-            high = b
-        step = b + value / bend if bend > 0 else np.nan
-        if not low < step < high:
-            if np.isfinite(low) and np.isfinite(high):
-                step = 0.5 * (low + high)
-            else:  # flat here: look further and further away
-                reach = max(2.0 * reach, 1e-3 * _extent(numbers, largest, sigma, centre))
-                step = b + (reach if value > 0 else -reach)
-        if step in (low, high, b):
-            break
-        b = step
-        value, bend = excess(b)
-    return b
-
-
-def _extent(numbers: Array, largest: float, sigma: float, centre: Array) -> float:
-    """How far from 0 responses may cease to change, when no residual is larger than this."""
+    # responses cease to change no further away than this
     bound = float(np.max(np.abs(numbers[:2]), initial=0.0, where=np.isfinite(numbers[:2])))
     ridge = float(numbers[3:].max()) + sigma
-    return largest + float(numbers[2].max()) + ridge * bound + sigma * float(np.abs(centre).max())
+    extent = largest + float(numbers[2].max()) + ridge * bound + sigma * float(np.abs(centre).max())
+    return increasing_zero(excess, 0.0, small, reach=1e-3 * extent)
 
 
 def offset_interval(numbers: Array, residual: Array, held: float) -> tuple[float, float]:
     """Where Σ β(r − b) + h passes 0 as b rises: its last point above and first point below."""
 
     def excess(b: float) -> float:
-        return float(core.offset_slope(numbers, residual, 0.0, NOTHING, b)[0]) + held
+        return float(offset_slope(numbers, residual, 0.0, NOTHING, b)[0]) + held
 
     low, high = float(residual.min()), float(residual.max())
     # where all residuals are 0 and there is no tube, any unit will do
@@ -84,7 +60,7 @@ def offset_interval(numbers: Array, residual: Array, held: float) -> tuple[float
     while excess(high) > 0 and np.isfinite(high):
         high += 2.0 * (abs(high) + reach)
     slack = 1e-12 * abs(excess(low) - excess(high))
-    fine = FINEST * (high - low)
+    fine = 1e-14 * (high - low)
 
     def crossing(level: float, below: float, above: float) -> float:
         """Where the function ceases to be above this level."""

@@ -85,6 +85,54 @@ def middle(low: float, high: float) -> float:
     return sum(ends) / len(ends) if ends else 0.0
 
 
+def increasing_zero(
+    function: Callable[[float], tuple[float, float]],
+    start: float,
+    small: float,
+    low: float = -np.inf,
+    reach: float = 1.0,
+) -> float:
+    """A zero of a nondecreasing, continuous and piecewise linear function, or a point just below.
+
+    Newton's method inside the bracket known so far; where it leaves that, the middle. It finds the
+    least point of a piecewise quadratic function on a line, and the best offset of a loss without
+    corners.
+
+    Parameters
+    ----------
+    function : callable
+        Of t: the value there, and the slope.
+    start : float
+        The first t.
+    small : float
+        Values up to this size count as 0.
+    low : float
+        A point known to lie below the zero.
+    reach : float
+        How far to look where the function is flat and nothing is known beyond; it doubles.
+    """
+    t, high = start, np.inf
+    for _ in range(200):
+        value, slope = function(t)
+        if abs(value) <= small:
+            return t
+        if value < 0:
+            low = t
+        else:
+            high = t
+        step = t - value / slope if slope > 0 else np.nan
+        if not low < step < high:
+            if np.isfinite(low) and np.isfinite(high):
+                step = 0.5 * (low + high)
+            else:
+                step = t - np.sign(value) * reach
+                reach *= 2.0
+        if step in (low, high, t):
+            break
+        t = step
+    return low if np.isfinite(low) else t
+
+
 def best_offset(terms: DualTerms, residual: Array) -> float:
     """The b that minimises Σ cᵢ ℓ(rᵢ − b), the middle of the interval where not unique.
 

@@ -13,23 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..result import SolverOptions, Status
-from .auto import solve_auto
-from .dual_cd import solve_dual_cd
+from .auto import LinearAuto
+from .dual_cd import DualCD
 from .monitor import LinearResult, Point
-from .primal import solve_newton
+from .newton import LinearNewton
 from .problem import LinearProblem, shared_terms
 from .rows import Rows
 
 Array = NDArray[np.float64]
+LinearSolver = DualCD | LinearNewton | LinearAuto
 
-_SOLVERS = {"dual_cd": solve_dual_cd, "newton": solve_newton, "auto": solve_auto}
-
-SOLVERS = ("auto", "dual_cd", "newton")
+_SOLVERS: dict[str, type[LinearSolver]] = {s.name: s for s in (LinearAuto, DualCD, LinearNewton)}
+SOLVERS = tuple(_SOLVERS)
 
 
 def solve_linear(
     problem: LinearProblem,
-    solver: str = "auto",
+    solver: str | LinearSolver = "auto",
     options: SolverOptions | None = None,
     start: LinearResult | None = None,
 ) -> LinearResult:
@@ -38,27 +38,28 @@ def solve_linear(
     Parameters
     ----------
     problem : LinearProblem
-    solver : str
-        One of ``SOLVERS``.
+    solver : str or solver
+        One of ``SOLVERS``, or a solver with settings of its own.
     options : SolverOptions
     start : LinearResult or None
         A warm start: the solution of a problem with the same X and another C, τ or ε.
     """
-    if solver not in SOLVERS:
-        raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")
+    if isinstance(solver, str):
+        if solver not in SOLVERS:
+            raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")
+        solver = _SOLVERS[solver]()
     options = options or SolverOptions()
-    method = _SOLVERS[solver]
     if start is None:
-        return method(problem, options, None)
+        return solver.solve(problem, options)
     started = options.clock()
-    warm = method(problem, options, warm_start(problem, start))
+    warm = solver.solve(problem, options, warm_start(problem, start))
     if warm.status is not Status.NUMERICAL_ERROR:
         return warm
     # a start may be worse than none
     if options.time_limit is not None:
         left = options.time_limit - (options.clock() - started)
         options = options.with_(time_limit=max(left, 0.0))
-    cold = method(problem, options, None)
+    cold = solver.solve(problem, options)
     return cold if cold.dual_gap < warm.dual_gap else warm
 
 
@@ -71,6 +72,9 @@ def warm_start(problem: LinearProblem, old: LinearResult) -> Point:
 
 __all__ = [
     "SOLVERS",
+    "DualCD",
+    "LinearAuto",
+    "LinearNewton",
     "LinearProblem",
     "LinearResult",
     "Point",

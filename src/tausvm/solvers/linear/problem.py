@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._core import linear as core
+from ..._core import terms as core
 from ...losses.terms import KINK, LOWER, RIDGE_MINUS, RIDGE_PLUS, UPPER, DualTerms
 from ..offsets import offset_interval, smooth_offset
 from ..onedim import best_offset, middle, project_onto_sum

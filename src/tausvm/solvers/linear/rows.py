@@ -13,36 +13,36 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..._core import linear as core
+from ..._core.rows import Matrix
 from ...threads import thread_count
-from .dual_systems import InnerProducts
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-#: entries of X in one call of the core: some ten milliseconds, so that Ctrl-C is soon seen
-BATCH = 4_000_000
-#: products of fewer entries are not shared out between threads
-SHARED = 1_000_000
-#: parts into which a large product is cut. It does not depend on the number of threads, so
-#: neither do the sums
-PARTS = 4
-#: entries of X for one of an output of a part's own, and where memory matters less
-OUTPUT_SHARE = 32
-ROOMY_SHARE = 8
-#: numbers in the block of rows that is multiplied with itself at a time: a core's own cache; zeros
-#: of CSR rows counted in
-BLOCK = 100_000
-SPARSE_BLOCK = 1_000_000
-#: seconds an entry of X takes in a product until that has been timed, and the entries from which
-#: on it is: fewer take less than a millisecond
-SECONDS_AN_ENTRY = 5e-9
-TIMED = 100_000
-
 T = TypeVar("T")
 S = TypeVar("S")
 
-ALL = np.empty(0, dtype=np.int64)
+
+@dataclass(frozen=True)
+class Portions:
+    """Into which portions work on X is cut. No sum depends on the number of threads."""
+
+    #: entries of X in one call of the core: some ten milliseconds, so that Ctrl-C is soon seen
+    batch: int = 4_000_000
+    #: products of fewer entries are not shared out between threads: they take a millisecond
+    shared: int = 1_000_000
+    #: parts into which a product is cut that is shared out
+    parts: int = 4
+    #: entries of X for each number of a part's own output: at 8 the outputs of all parts take no
+    #: more than a tenth of X
+    entries_an_output: int = 8
+    #: numbers in the block of dense rows that is multiplied with itself at a time: the cache of a
+    #: processor core
+    block: int = 100_000
+    #: seconds an entry of X takes in a product until that has been timed
+    seconds_an_entry: float = 5e-9
+    #: entries from which on products are timed: fewer take less than a millisecond
+    timed: int = 100_000
 
 
 def in_threads(work: Callable[[S, Callable[[], bool]], T], parts: list[S], workers: int) -> list[T]:
@@ -56,6 +56,53 @@ def in_threads(work: Callable[[S, Callable[[], bool]], T], parts: list[S], worke
         except BaseException:
             halted.set()
             raise
+
+
+class InnerProducts:
+    """Inner products of rows of X, which outlive a change of the rows asked for.
+
+    Only those of rows not met before are computed. ``most`` rows at most are kept.
+    """
+
+    #: rows whose inner products are computed in one call: short, so that Ctrl-C is soon seen
+    step = 100
+
+    def __init__(self, X: Any, most: int) -> None:
+        self.X, self.most = X, most
+        self.place = np.full(X.shape[0], -1, dtype=np.int32)
+        self._forget()
+
+    def _forget(self) -> None:
+        self.known = np.empty(0, dtype=np.int64)
+        self.matrix = np.empty((0, 0))
+        self.place[:] = -1
+
+    def of(self, index: Index, pause: Callable[[], None]) -> Array:
+        """The matrix of inner products of these rows, a copy; ``pause`` may end the work."""
+        fresh = index[self.place[index] < 0]
+        if len(self.known) + len(fresh) > self.most:
+            self._forget()
+            fresh = index
+        if len(fresh) > 0:
+            self._learn(fresh, pause)
+        at = self.place[index]
+        return self.matrix[np.ix_(at, at)]
+
+    def _learn(self, fresh: Index, pause: Callable[[], None]) -> None:
+        old, total = len(self.known), len(self.known) + len(fresh)
+        known = np.concatenate([self.known, fresh])
+        matrix = np.empty((total, total))
+        matrix[:old, :old] = self.matrix
+        rows = self.X[known]
+        for start in range(old, total, self.step):
+            pause()
+            some = slice(start, min(start + self.step, total))
+            product = rows[some] @ rows.T
+            matrix[some] = product.toarray() if sp.issparse(product) else product
+        matrix[:old, old:] = matrix[old:, :old].T
+        # what was interrupted is not known
+        self.known, self.matrix = known, matrix
+        self.place[fresh] = np.arange(old, total)
 
 
 @dataclass
@@ -79,16 +126,20 @@ class Rows:
         CSR without duplicate entries, sorted or not.
     chosen : int64 array or None
         The rows that take part; None for all.
+    portions : Portions
     """
 
-    def __init__(self, X: Any, chosen: Index | None = None) -> None:
+    def __init__(
+        self, X: Any, chosen: Index | None = None, portions: Portions | None = None
+    ) -> None:
         self.X = X
         self.sparse = bool(sp.issparse(X))
         self.common = Common()
         self.chosen = chosen
-        self._matrix: tuple[Any, ...] = (X.data, X.indices, X.indptr) if self.sparse else (X,)
-        #: what the core takes: the matrix, and the rows, none for all
-        self.arguments = (*self._matrix, ALL if chosen is None else chosen)
+        self.portions = portions or Portions()
+        given = (X.data, X.indices, X.indptr) if self.sparse else (X, None, None)
+        #: the rows for the cores
+        self.matrix = Matrix(*given, chosen, X.shape[1])
         if not self.sparse:
             self.entries = len(self) * X.shape[1]
         elif chosen is None:
@@ -100,17 +151,13 @@ class Rows:
     def __len__(self) -> int:
         return int(self.X.shape[0]) if self.chosen is None else len(self.chosen)
 
-    def _of(self, index: Index) -> Index:
-        """The numbers in X of some of these rows."""
-        return index if self.chosen is None else self.chosen[index]
-
     @property
     def n_features(self) -> int:
         return int(self.X.shape[1])
 
     def take(self, index: Index) -> Rows:
         """Some of these rows."""
-        part = Rows(self.X, self._of(index))
+        part = Rows(self.X, index if self.chosen is None else self.chosen[index], self.portions)
         part.common = self.common
         return part
 
@@ -122,41 +169,41 @@ class Rows:
     def product_seconds(self) -> float:
         """About how long Xw and Σ βᵢxᵢ take together."""
         pace = self.common.pace
-        usual = max(pace.values(), default=SECONDS_AN_ENTRY)
+        usual = max(pace.values(), default=self.portions.seconds_an_entry)
         return self.entries * sum(pace.get(kind, usual) for kind in ("dot", "sum"))
 
-    def inner_products(self, index: Index) -> Array:
-        """The matrix of inner products of a few rows; they are kept, for all parts of X."""
-        if self.common.inner is None:
-            self.common.inner = InnerProducts(self.X)
-        return self.common.inner.of(self._of(index), self.pause)
+    def inner_products(self, most: int) -> Array:
+        """The matrix of inner products of these rows, a copy.
+
+        They are kept, for up to ``most`` rows and for all parts of X.
+        """
+        if self.common.inner is None or self.common.inner.most != most:
+            self.common.inner = InnerProducts(self.X, most)
+        index = np.arange(len(self)) if self.chosen is None else self.chosen
+        return self.common.inner.of(index, self.pause)
 
     def batch(self) -> int:
         """How many rows make a short call of the core."""
-        return max(1, int(BATCH * len(self) / max(self.entries, 1)))
+        return max(1, int(self.portions.batch * len(self) / max(self.entries, 1)))
 
     def dot(self, w: Array) -> Array:
         """x·w for every row."""
         out = np.empty(len(self))
-        kind = core.sparse_dots if self.sparse else core.dense_dots
-        self._share(lambda begin, end, _: kind(*self.arguments, w, out, begin, end), name="dot")
+        self._share(lambda begin, end, _: self.matrix.dots(w, out, begin, end), name="dot")
         return out
 
-    def sum(self, weight: Array, roomy: bool = False) -> Array:
-        """Σ weightᵢ xᵢ; ``roomy`` where time matters more than memory."""
-        kind = core.sparse_sum if self.sparse else core.dense_sum
-        return self._gather(kind, weight, ROOMY_SHARE if roomy else OUTPUT_SHARE, "sum")
+    def sum(self, weight: Array) -> Array:
+        """Σ weightᵢ xᵢ."""
+        return self._gather(self.matrix.sum, weight, "sum")
 
     def column_squares(self, weight: Array) -> Array:
         """Σ weightᵢ xᵢⱼ² for every column j."""
-        kind = core.sparse_column_squares if self.sparse else core.dense_column_squares
-        return self._gather(kind, weight, OUTPUT_SHARE)
+        return self._gather(self.matrix.column_squares, weight)
 
     def squares(self) -> Array:
         """‖x‖² for every row."""
         out = np.empty(len(self))
-        kind = core.sparse_squares if self.sparse else core.dense_squares
-        self._share(lambda begin, end, _: kind(*self.arguments, out, begin, end))
+        self._share(lambda begin, end, _: self.matrix.squares(out, begin, end))
         return out
 
     def outer(self, weight: Array) -> Array:
@@ -170,8 +217,8 @@ class Rows:
     def _squared(self, index: Index, weight: Array) -> Array:
         """Σ |weightᵢ| xᵢ xᵢᵀ over some rows, block by block."""
         d = self.n_features
-        step = max(1, (SPARSE_BLOCK if self.sparse else BLOCK) // d)
-        starts = range(0, len(index), step)
+        step = self.batch() if self.sparse else max(1, self.portions.block // d)
+        size = np.abs(weight)
 
         def part(starts: range, halted: Callable[[], bool]) -> Array:
             total = np.zeros((d, d))
@@ -182,38 +229,30 @@ class Rows:
                 self.pause()
                 some = index[start : start + step]
                 if self.sparse:
-                    block = self.X[self._of(some)]
-                    total += (block.T @ block.multiply(np.abs(weight[some])[:, None])).toarray()
+                    self.matrix.outer(some, size, total)
                     continue
                 block = room[: len(some)]
-                core.dense_gather(*self.arguments, some, weight, block)
+                self.matrix.scaled(some, size, block)
                 total += block.T @ block  # NumPy sees the symmetry
             return total
 
         halves = [range(k * step, len(index), 2 * step) for k in range(2)]
-        first, second = in_threads(part, halves, min(len(starts), thread_count()))
+        workers = min(-(-len(index) // step), thread_count())
+        first, second = in_threads(part, halves, workers)
         return first + second
 
-    def _gather(
-        self, kind: Callable[..., None], weight: Array, share: int, name: str = ""
-    ) -> Array:
-        """A sum over rows, in parts that are added in order.
-
-        A part has its own output, and ``share`` times as many entries of X.
-        """
-        parts = int(min(self._parts(), max(1, self.entries // (share * self.n_features))))
+    def _gather(self, kind: Callable[..., None], weight: Array, name: str = "") -> Array:
+        """A sum over rows, in parts that are added in order; each has an output of its own."""
+        most = self.entries // (self.portions.entries_an_output * self.n_features)
+        parts = max(1, min(self._parts(), most))
         outputs = [np.zeros(self.n_features) for _ in range(parts)]
-        self._share(
-            lambda begin, end, k: kind(*self.arguments, weight, outputs[k], begin, end),
-            parts,
-            name,
-        )
+        self._share(lambda begin, end, k: kind(weight, outputs[k], begin, end), parts, name)
         for other in outputs[1:]:
             outputs[0] += other
         return outputs[0]
 
     def _parts(self) -> int:
-        return PARTS if self.entries >= SHARED else 1
+        return self.portions.parts if self.entries >= self.portions.shared else 1
 
     def _share(
         self, work: Callable[[int, int, int], None], parts: int | None = None, name: str = ""
@@ -235,5 +274,5 @@ class Rows:
                 work(begin, min(begin + step, edges[k + 1]), k)
 
         in_threads(part, list(range(parts)), min(parts, thread_count()))
-        if name and self.entries >= TIMED:
+        if name and self.entries >= self.portions.timed:
             self.common.pace[name] = (time.perf_counter() - started) / self.entries
