@@ -13,6 +13,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,15 @@ from sklearn.metrics import mean_squared_error
 from tausvm import SVR, LinearSVR
 from tausvm.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 from tausvm.metrics import squared_correlation
-from tausvm.solvers import SolverOptions
-from tausvm.solvers.linear import LinearProblem, Rows, shared_terms, solve_linear
+from tausvm.operators import LinearOperator
+from tausvm.solvers import Problem, SolverOptions, solve
+from tausvm.solvers.linear import DualCD
 
 from .linear_data import inbox, linear_target, msd, onto, sparse_rows, unit_rows
 
 Array = NDArray[np.float64]
 #: the paper's algorithm visits every row equally often
-PAPER = SolverOptions(adaptive=False)
+PAPER = DualCD(adaptive=False)
 
 
 def processor_seconds(run: Callable[[], Any]) -> tuple[float, Any]:
@@ -40,9 +42,9 @@ def processor_seconds(run: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - started, result
 
 
-def problem(X: Any, y: Array, loss: Loss, C: float = 1.0) -> LinearProblem:
-    terms = shared_terms(loss.dual_terms(y[:1], np.full(1, C)), len(y))
-    return LinearProblem(Rows(X), y, terms, offset=False)
+def problem(X: Any, y: Array, loss: Loss, C: float = 1.0) -> Problem:
+    terms = loss.dual_terms(y[:1], np.full(1, C)).shared(len(y))
+    return Problem(LinearOperator(X), y, terms, offset=False)
 
 
 def algorithm_2(X: sp.csr_matrix, y: Array, C: float, epsilon: float, tol: float) -> float:
@@ -99,15 +101,15 @@ def algorithms(sets: dict[str, tuple[Any, Array]], small: int) -> None:
     for name, (X, y) in sets.items():
         part, target = X[:small], y[:small]
         few = problem(part, target, EpsilonInsensitive(0.1))
-        passes = solve_linear(
-            few, "dual_cd", PAPER.with_(tol=1e-2, shrinking=False, max_iter=400)
+        passes = solve(
+            few, replace(PAPER, shrinking=False), SolverOptions(tol=1e-2, max_iter=400)
         ).n_iter
         rows_2 = algorithm_2(part, target, 1.0, 0.1, 1e-2)
         whole = problem(X, y, EpsilonInsensitive(0.1))
         seconds = [
             processor_seconds(
-                lambda s=shrinking, w=whole: solve_linear(
-                    w, "dual_cd", PAPER.with_(tol=1e-4, shrinking=s, max_iter=2000)
+                lambda s=shrinking, w=whole: solve(
+                    w, replace(PAPER, shrinking=s), SolverOptions(tol=1e-4, max_iter=2000)
                 )
             )[0]
             for shrinking in (False, True)
@@ -133,12 +135,12 @@ def newton_and_descent(sets: dict[str, tuple[Any, Array, Any]]) -> None:
     for name, (X, y, unit) in sets.items():
         for rows, data in (("raw", X), ("normalised", unit)):
             line: list[Any] = [name, rows]
-            for solver in ("newton", "dual_cd"):
+            for solver in ("newton", PAPER):
                 for tol in (1e-2, 1e-6):
                     posed = problem(data, y, SquaredEpsilonInsensitive(0.1))
-                    options = PAPER.with_(tol=tol, time_limit=20.0)
+                    options = SolverOptions(tol=tol, time_limit=20.0)
                     seconds, result = processor_seconds(
-                        lambda p=posed, s=solver, o=options: solve_linear(p, s, o)
+                        lambda p=posed, s=solver, o=options: solve(p, s, o)
                     )
                     solved = result.dual_gap <= tol
                     line.append(seconds if solved else f"gap {result.dual_gap:.0e} in 20 s")

@@ -12,9 +12,8 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from tausvm import SVR, LinearSVR, LinearSVRCV, TauPathSVR
-from tausvm.solvers.linear import Rows
-from tausvm.solvers.linear import rows as linear_rows
-from tausvm.solvers.linear.rows import Portions
+from tausvm.operators import LinearOperator, Portions
+from tausvm.operators import linear as linear_operators
 from tausvm.threads import _libraries, _set_threads, one_blas_thread, thread_count
 
 X = np.random.default_rng(0).normal(size=(40, 3))
@@ -128,8 +127,8 @@ def test_products_of_a_linear_machine_start_no_thread(monkeypatch):
         raise AssertionError("a thread was started")
 
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setattr(linear_rows, "ThreadPoolExecutor", refuse)
+    monkeypatch.setattr(linear_operators, "ThreadPoolExecutor", refuse)
     for matrix in (X, sp.csr_matrix(X)):
-        rows = Rows(matrix, portions=Portions(shared=1))
-        np.testing.assert_allclose(rows.dot(np.ones(3)), X.sum(axis=1))
+        rows = LinearOperator(matrix, portions=Portions(shared=1))
+        np.testing.assert_allclose(rows.values(np.ones(3)), X.sum(axis=1))
         np.testing.assert_allclose(rows.outer(np.ones(40)), X.T @ X)

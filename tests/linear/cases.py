@@ -15,7 +15,8 @@ from tausvm.losses import (
     SquaredEpsilonInsensitive,
     SquaredPinball,
 )
-from tausvm.solvers.linear import LinearProblem, Rows
+from tausvm.operators import LinearOperator
+from tausvm.solvers import Problem
 
 from ..reference.objective import SideCosts, side_costs
 
@@ -61,10 +62,10 @@ class LinearCase:
     def K(self) -> Array:
         return self.X @ self.X.T + OFFSETS[self.offset][1] ** 2
 
-    def problem(self, kind: str = "dense") -> LinearProblem:
+    def problem(self, kind: str = "dense") -> Problem:
         free, column = OFFSETS[self.offset]
         terms = self.package_loss.dual_terms(self.y, self.C * self.weights)
-        return LinearProblem(Rows(as_kind(self.X, kind)), self.y, terms, free, column)
+        return Problem(LinearOperator(as_kind(self.X, kind)), self.y, terms, free, column)
 
 
 def as_kind(X: Array, kind: str) -> object:

@@ -9,10 +9,10 @@ import pytest
 import scipy.sparse as sp
 
 from tausvm import LinearExpectileSVR, LinearQuantileSVR, LinearSVR, LinearSVRCV
-from tausvm.solvers import SolverOptions, Status
-from tausvm.solvers.linear import DualCD, solve_linear
+from tausvm.operators import LinearOperator
+from tausvm.solvers import SolverOptions, Status, solve
+from tausvm.solvers.linear import DualCD
 from tausvm.solvers.linear.dual_cd import Descent
-from tausvm.solvers.linear.monitor import Monitor, Point
 from tausvm.solvers.linear.steps import NewtonSteps
 
 from .cases import LOSSES, OFFSETS, LinearCase, random_case
@@ -23,7 +23,7 @@ SQUARED = "squared_epsilon_insensitive"
 def gap_by_formula(case: LinearCase, result: Any) -> float:
     """The relative gap, by dense products of the tests' own."""
     column = OFFSETS[case.offset][1]
-    w, b, beta = result.coef, result.intercept, result.beta
+    w, b, beta = result.function, result.intercept, result.beta
     primal = 0.5 * w @ w + case.costs.value(case.y - case.X @ w - b).sum()
     terms = case.package_loss.dual_terms(case.y, case.C * case.weights)
     pulled = case.X.T @ beta
@@ -46,12 +46,12 @@ def test_rounded_sums_of_coordinate_descent_are_not_believed(
 
     def worn(self: Descent) -> float:
         gap = real(self)
-        self.coef *= 1.0 + 1e-3
+        self.w *= 1.0 + 1e-3
         return gap
 
     monkeypatch.setattr(Descent, "run", worn)
     case = random_case(3, loss, offset, log_C=(-1.0, 0.0), shape=(40, 60))
-    result = solve_linear(case.problem("csr"), "dual_cd", SolverOptions(tol=1e-9, max_iter=60))
+    result = solve(case.problem("csr"), "dual_cd", SolverOptions(tol=1e-9, max_iter=60))
     assert result.dual_gap == pytest.approx(gap_by_formula(case, result), rel=1e-5, abs=1e-12)
 
 
@@ -72,44 +72,45 @@ def test_newton_goes_on_from_corrected_sums(
 
     monkeypatch.setattr(NewtonSteps, "step", worn)
     case = random_case(3, loss, offset, log_C=(-1.0, 0.0), shape=(80, 6))
-    result = solve_linear(case.problem(), "newton", SolverOptions(tol=1e-9, max_iter=500))
+    result = solve(case.problem(), "newton", SolverOptions(tol=1e-9, max_iter=500))
     assert result.status is Status.SOLVED
     assert gap_by_formula(case, result) <= 1e-9
 
 
-def test_sums_that_stay_wrong_are_a_numerical_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = random_case(3, "squared_pinball", "free", shape=(40, 6))
-    problem = case.problem()
-    monitor = Monitor(problem, SolverOptions(tol=1e-9), "newton")
-    runs = []
+@pytest.mark.parametrize("loss", LOSSES)
+def test_sums_that_stay_wrong_end_with_the_gap_of_the_data(
+    loss: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Residuals that are off after every step: the solve ends, and claims no more than is true."""
+    real = NewtonSteps.step
 
-    def run(start: Point | None) -> Point:
-        runs.append(start)
-        monitor.status = Status.SOLVED
-        return Point.constant(problem)
+    def worn(self: NewtonSteps, *arguments: Any) -> bool:
+        moved = real(self, *arguments)
+        self.residual += 1e-4 * np.sin(np.arange(len(self.residual)))
+        return moved
 
-    result = monitor.solved(run, None)
-    assert result.status is Status.NUMERICAL_ERROR and len(runs) == 2
-    assert result.dual_gap == pytest.approx(gap_by_formula(case, result))
+    monkeypatch.setattr(NewtonSteps, "step", worn)
+    case = random_case(3, loss, "free", log_C=(-1.0, 0.0), shape=(40, 6))
+    result = solve(case.problem(), "newton", SolverOptions(tol=1e-9, max_iter=2000))
+    assert result.status in (Status.NUMERICAL_ERROR, Status.MAX_ITER)
+    assert result.dual_gap == pytest.approx(gap_by_formula(case, result), rel=1e-5)
 
 
 def test_few_products_with_small_sparse_data(monkeypatch: pytest.MonkeyPatch) -> None:
     """A certificate from the data costs two products a look, and no more at the end."""
-    from tausvm.solvers.linear.rows import Rows
-
     case = random_case(3, "epsilon_insensitive", "none", log_C=(-1.0, 0.0), shape=(40, 60))
     calls: list[str] = []
-    for name in ("dot", "sum"):
-        real = getattr(Rows, name)
+    for name in ("values", "function"):
+        real = getattr(LinearOperator, name)
         monkeypatch.setattr(
-            Rows,
+            LinearOperator,
             name,
             lambda self, *a, real=real, name=name, **k: calls.append(name) or real(self, *a, **k),
         )
-    result = solve_linear(case.problem("csr"), "dual_cd", SolverOptions(tol=1e-3))
+    result = solve(case.problem("csr"), "dual_cd", SolverOptions(tol=1e-3))
     looks = len(result.trace) - 1  # the first is at w = 0, which takes none
     assert result.status is Status.SOLVED
-    assert calls.count("dot") <= 2 * looks and calls.count("sum") <= 2 * looks
+    assert calls.count("values") <= looks and calls.count("function") <= looks + 2
 
 
 @pytest.mark.parametrize("rule", [1e-1, 1e-3])
@@ -119,10 +120,10 @@ def test_the_papers_rule_is_an_end_of_its_own(loss: str, offset: str, rule: floa
     """Rule (25), the sum of violations: neither an error nor a claim about the gap."""
     case = random_case(4, loss, offset, log_C=(-1.0, 0.0), shape=(60, 90))
     options, solver = SolverOptions(tol=1e-13, max_iter=5000), DualCD(violation_tol=rule)
-    result = solve_linear(case.problem("csr"), solver, options)
+    result = solve(case.problem("csr"), solver, options)
     assert result.status is Status.VIOLATION_TOL
     assert result.dual_gap == pytest.approx(gap_by_formula(case, result), rel=1e-6, abs=1e-13)
-    within = solve_linear(case.problem("csr"), solver, options.with_(tol=0.5))
+    within = solve(case.problem("csr"), solver, options.with_(tol=0.5))
     assert within.status is Status.SOLVED and within.dual_gap <= 0.5
 
 
@@ -133,7 +134,7 @@ def test_the_rule_is_warned_of_with_its_gap() -> None:
 
     case = random_case(4, "pinball", "free", log_C=(-1.0, 0.0), shape=(60, 90))
     options = SolverOptions(tol=1e-13)
-    result = solve_linear(case.problem("csr"), DualCD(violation_tol=1e-2), options)
+    result = solve(case.problem("csr"), DualCD(violation_tol=1e-2), options)
     with pytest.warns(ConvergenceWarning, match=f"gap is {result.dual_gap:.2e}.*violation_tol"):
         warn_unless_solved("LinearSVR", [result], options, None)
 
@@ -170,7 +171,7 @@ def test_auto_on_sparse_counts_is_no_slower_than_its_parts(
     y = A @ rng.normal(size=shape[1]) + rng.normal(size=shape[0])
     machine = LinearSVR(loss=SQUARED)
     auto = machine.set_params(solver="auto").fit(A, y)
-    assert auto.dual_gap_ <= 1e-4 and auto.n_iter_ <= 40
+    assert auto.dual_gap_ <= 1e-4 and auto.n_iter_ <= 60
     newton = machine.set_params(solver="newton").fit(A, y)
     assert newton.dual_gap_ <= 1e-4 and newton.n_iter_ <= 20
 

@@ -19,8 +19,8 @@ from sklearn.linear_model import QuantileRegressor, Ridge
 
 from tausvm import LinearExpectileSVR, LinearQuantileSVR, LinearSVR
 from tausvm.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
-from tausvm.solvers import SolverOptions, Status
-from tausvm.solvers.linear import LinearProblem, Rows, solve_linear
+from tausvm.operators import LinearOperator
+from tausvm.solvers import Problem, SolverOptions, Status, solve
 
 SQUARED = "squared_epsilon_insensitive"
 RNG = np.random.default_rng(0)
@@ -201,12 +201,12 @@ def test_entries_beyond_32_bits(tmp_path: Path) -> None:
     for loss in (EpsilonInsensitive(0.1), SquaredEpsilonInsensitive(0.1)):
         terms = loss.dual_terms(y, np.full(200, 0.05))
         results = [
-            solve_linear(LinearProblem(part, y, terms, False), "dual_cd", SolverOptions(tol=1e-6))
-            for part in (Rows(A), Rows(far, rows))
+            solve(Problem(part, y, terms, False), "dual_cd", SolverOptions(tol=1e-6))
+            for part in (LinearOperator(A), LinearOperator(far, rows))
         ]
         assert results[1].dual_gap <= 1e-6
         np.testing.assert_allclose(results[0].coef, results[1].coef, atol=1e-4)
-    near, distant = Rows(A), Rows(far, rows)
+    near, distant = LinearOperator(A), LinearOperator(far, rows)
     assert distant.entries == A.nnz
     weight = RNG.normal(size=200)
     for name in ("sum", "column_squares"):

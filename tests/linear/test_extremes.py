@@ -94,7 +94,7 @@ def exact_gap(model: Any, rows: np.ndarray, y: np.ndarray) -> float:
     """The relative gap of an ε-insensitive machine with C = 1, ε = 0, in exact arithmetic."""
     result = model.result_
     A = [[Fraction(float(v)) for v in row] for row in rows]
-    w = [Fraction(float(v)) for v in result.coef]
+    w = [Fraction(float(v)) for v in result.function]
     beta = [Fraction(float(v)) for v in result.beta]
     b, targets = Fraction(float(result.intercept)), [Fraction(float(v)) for v in y]
     residual = [

@@ -10,8 +10,9 @@ import scipy.sparse as sp
 
 from tausvm import LinearExpectileSVR, LinearQuantileSVR
 from tausvm.losses import Pinball
-from tausvm.solvers import SolverOptions, Status
-from tausvm.solvers.linear import LinearNewton, LinearProblem, Rows, shared_terms, solve_linear
+from tausvm.operators import LinearOperator
+from tausvm.solvers import Problem, SolverOptions, Status, solve
+from tausvm.solvers.linear import LinearNewton
 from tausvm.solvers.linear.proximal import Proximal, ProximalSteps
 
 COUNTS = (1, 2, 5, 9, 19, 49, 99)
@@ -67,11 +68,11 @@ def test_gaussian_rows(shape: tuple[int, int]) -> None:
             )
 
 
-def interpolating() -> tuple[Rows, np.ndarray]:
+def interpolating() -> tuple[LinearOperator, np.ndarray]:
     """More features than rows: all residuals of a solution may be 0."""
     rng = np.random.default_rng(14)
     X = rng.normal(size=(25, 66))
-    return Rows(X), X @ rng.normal(size=66) + rng.normal(size=25)
+    return LinearOperator(X), X @ rng.normal(size=66) + rng.normal(size=25)
 
 
 def test_a_start_at_its_corners_says_nothing_of_the_way_to_go() -> None:
@@ -80,8 +81,8 @@ def test_a_start_at_its_corners_says_nothing_of_the_way_to_go() -> None:
     options = SolverOptions(tol=1e-11, max_iter=1000)
     last = None
     for tau in (0.4, 0.73, 0.95):
-        terms = shared_terms(Pinball(tau).dual_terms(y[:1], np.array([8.0])), len(y))
-        last = solve_linear(LinearProblem(rows, y, terms, True), "newton", options, last)
+        terms = Pinball(tau).dual_terms(y[:1], np.array([8.0])).shared(len(y))
+        last = solve(Problem(rows, y, terms, True), "newton", options, last)
         assert last.status is Status.SOLVED and last.n_iter < 60
 
 
@@ -90,12 +91,10 @@ def test_a_start_that_fails_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
     rows, y = interpolating()
     options = SolverOptions(tol=1e-10, max_iter=1000)
     posed = [
-        LinearProblem(
-            rows, y, shared_terms(Pinball(tau).dual_terms(y[:1], np.ones(1)), len(y)), True
-        )
+        Problem(rows, y, Pinball(tau).dual_terms(y[:1], np.ones(1)).shared(len(y)), True)
         for tau in (0.3, 0.9)
     ]
-    first = solve_linear(posed[0], "newton", options)
+    first = solve(posed[0], "newton", options)
     monkeypatch.setattr(ProximalSteps, "_to_go", lambda self: 1e-15)
     impatient = LinearNewton(proximal=Proximal(patience=0))
-    assert solve_linear(posed[1], impatient, options, first).status is Status.SOLVED
+    assert solve(posed[1], impatient, options, first).status is Status.SOLVED

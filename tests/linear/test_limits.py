@@ -14,18 +14,9 @@ from tausvm._core.rows import Matrix
 
 from tausvm import LinearExpectileSVR, LinearQuantileSVR, LinearSVR, LinearSVRCV
 from tausvm.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
-from tausvm.solvers import Progress, SolverOptions, Status
-from tausvm.solvers.linear import (
-    DualCD,
-    LinearAuto,
-    LinearNewton,
-    LinearProblem,
-    Rows,
-    solve_linear,
-)
-from tausvm.solvers.linear.auto import Patience
-from tausvm.solvers.linear.proximal import Proximal
-from tausvm.solvers.linear.rows import Portions
+from tausvm.operators import LinearOperator, Portions
+from tausvm.solvers import Problem, Progress, SolverOptions, Status, solve
+from tausvm.solvers.linear import DualCD, LinearAuto, LinearNewton, Pace, Proximal
 
 SQUARED = "squared_epsilon_insensitive"
 SOLVERS = ["auto", "dual_cd", "newton"]
@@ -44,13 +35,13 @@ class Clock:
 
 def hard(
     loss: str, offset: bool, shape: tuple[int, int] = (300, 700), **portions: float
-) -> LinearProblem:
+) -> Problem:
     rng = np.random.default_rng(0)
     A = sp.random(*shape, density=0.05, random_state=0, format="csr")
     y = A @ rng.normal(size=shape[1]) + rng.normal(size=shape[0])
     kind = SquaredEpsilonInsensitive if loss == SQUARED else EpsilonInsensitive
-    rows = Rows(A, portions=Portions(**portions))
-    return LinearProblem(rows, y, kind(0.01).dual_terms(y, np.full(shape[0], 1e3)), offset)
+    operator = LinearOperator(A, portions=Portions(**portions))
+    return Problem(operator, y, kind(0.01).dual_terms(y, np.full(shape[0], 1e3)), offset)
 
 
 @pytest.mark.parametrize("offset", [False, True])
@@ -62,11 +53,11 @@ def test_time_limit_by_an_injected_clock(
 ) -> None:
     clock = Clock()
     options = SolverOptions(tol=1e-15, time_limit=limit, clock=clock)
-    result = solve_linear(hard(loss, offset), solver, options)
+    result = solve(hard(loss, offset), solver, options)
     assert result.status is Status.TIME_LIMIT
     # the clock goes on for every look at it, so that a few come after the end
     assert clock.now <= limit + 12
-    assert np.isfinite(result.dual_gap) and np.isfinite(result.coef).all()
+    assert np.isfinite(result.dual_gap) and np.isfinite(result.function).all()
 
 
 @pytest.mark.parametrize("offset", [False, True])
@@ -82,11 +73,11 @@ def test_the_limit_keeps_time_for_the_certificate(solver: str, loss: str, offset
         sum = column_squares = dots
 
     problem = hard(loss, offset, seconds_an_entry=1.0)
-    X = problem.rows.X
-    problem.rows.matrix = Untouchable(X.data, X.indices, X.indptr, None, X.shape[1])
-    result = solve_linear(problem, solver, SolverOptions(tol=1e-15, time_limit=100.0))
+    X = problem.operator.X
+    problem.operator.matrix = Untouchable(X.data, X.indices, X.indptr, None, X.shape[1])
+    result = solve(problem, solver, SolverOptions(tol=1e-15, time_limit=100.0))
     assert result.status is Status.TIME_LIMIT
-    assert not result.coef.any() and not result.beta.any()
+    assert not result.function.any() and not result.beta.any()
     assert result.dual_gap == pytest.approx(1.0)
 
 
@@ -96,16 +87,16 @@ def test_a_long_pass_ends_in_its_middle(solver: str) -> None:
     clock = Clock(0.1)
     options = SolverOptions(tol=1e-15, time_limit=8.0, clock=clock)
     problem = hard("epsilon_insensitive", True, batch=300)  # entries: nine rows
-    result = solve_linear(problem, solver, options)
+    result = solve(problem, solver, options)
     assert result.status is Status.TIME_LIMIT and clock.now <= 10.0
 
 
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", SQUARED])
 def test_auto_hands_on_what_is_left_of_the_time(loss: str) -> None:
-    hasty = LinearAuto(squared=Patience(3, 0), corners=Patience(3, 0))
+    hasty = LinearAuto(squared=Pace(3, 0), corners=Pace(3, 0))
     clock = Clock()
     options = SolverOptions(tol=1e-15, time_limit=120.0, clock=clock)
-    result = solve_linear(hard(loss, True), hasty, options)
+    result = solve(hard(loss, True), hasty, options)
     assert result.solver == "dual_cd, newton" and clock.now <= 132.0
 
 
@@ -116,14 +107,14 @@ def test_a_rescue_has_what_is_left_of_the_time(monkeypatch: pytest.MonkeyPatch) 
     asked: list[SolverOptions] = []
     real = DualCD.solve
 
-    def noted(self: DualCD, problem: LinearProblem, options: SolverOptions, start: Any) -> Any:
+    def noted(self: DualCD, problem: Problem, options: SolverOptions, start: Any) -> Any:
         asked.append(options)
         return real(self, problem, options, start)
 
     monkeypatch.setattr(DualCD, "solve", noted)
     impatient = LinearAuto(newton=LinearNewton(proximal=Proximal(patience=1, progress=0.0)))
     options = SolverOptions(tol=1e-15, time_limit=1000.0, max_iter=50, clock=clock)
-    result = solve_linear(problem, impatient, options)
+    result = solve(problem, impatient, options)
     assert asked and asked[0].time_limit < 1000.0 and asked[0].max_iter < 50
     assert result.n_iter <= 50
 
@@ -133,7 +124,7 @@ def test_a_rescue_has_what_is_left_of_the_time(monkeypatch: pytest.MonkeyPatch) 
 def test_max_iter_and_callback(solver: str, loss: str) -> None:
     problem = hard(loss, True)
     for limit in (0, 1, 3):
-        result = solve_linear(problem, solver, SolverOptions(tol=1e-15, max_iter=limit))
+        result = solve(problem, solver, SolverOptions(tol=1e-15, max_iter=limit))
         assert result.status is Status.MAX_ITER and result.n_iter == limit
     seen: list[Progress] = []
 
@@ -141,7 +132,7 @@ def test_max_iter_and_callback(solver: str, loss: str) -> None:
         seen.append(progress)
         return len(seen) == 2
 
-    result = solve_linear(problem, solver, SolverOptions(tol=1e-15, callback=stop))
+    result = solve(problem, solver, SolverOptions(tol=1e-15, callback=stop))
     assert result.status is Status.STOPPED_BY_CALLBACK and seen == result.trace
 
 

@@ -11,21 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tausvm._core.visits import Visits
 
-from tausvm.solvers import SolverOptions, Status
-from tausvm.solvers.linear import (
-    DualCD,
-    LinearAuto,
-    LinearNewton,
-    LinearResult,
-    Rows,
-    solve_linear,
-)
-from tausvm.solvers.linear.auto import Patience
+from tausvm.operators import LinearOperator, Portions
+from tausvm.solvers import Point, SolverOptions, SolverResult, Status, solve
+from tausvm.solvers.linear import DualCD, LinearAuto, LinearNewton, Pace, Systems
 from tausvm.solvers.linear.dual_cd import Descent
-from tausvm.solvers.linear.monitor import Monitor
-from tausvm.solvers.linear.rows import Portions
 from tausvm.solvers.linear.steps import NewtonSteps
-from tausvm.solvers.linear.systems import Systems
+from tausvm.solvers.monitor import Monitor
 
 from ..reference.qp import natural_size, reference_optimum
 from .cases import KINDS, LOSSES, OFFSETS, LinearCase, as_kind, random_case
@@ -36,7 +27,7 @@ INNER_PRODUCTS = LinearNewton(Systems(direct=0, factor_speed=1e300))
 CONJUGATE_GRADIENTS = LinearNewton(Systems(direct=0, most_rows=-1))
 
 
-def assert_optimal(case: LinearCase, result: LinearResult) -> None:
+def assert_optimal(case: LinearCase, result: SolverResult) -> None:
     optimum = reference_optimum(case.K, case.y, case.costs, case.free)
     scale = max(optimum.upper, 1e-6 * natural_size(case.y, case.costs))
     assert result.status is Status.SOLVED, case
@@ -56,7 +47,7 @@ def assert_optimal(case: LinearCase, result: LinearResult) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_newton_finds_the_optimum(seed: int, loss: str, offset: str) -> None:
     case = random_case(seed, loss, offset)
-    assert_optimal(case, solve_linear(case.problem(KINDS[seed % 5]), "newton", OPTIONS))
+    assert_optimal(case, solve(case.problem(KINDS[seed % 5]), "newton", OPTIONS))
 
 
 @pytest.mark.parametrize("offset", OFFSETS)
@@ -64,7 +55,7 @@ def test_newton_finds_the_optimum(seed: int, loss: str, offset: str) -> None:
 @pytest.mark.parametrize("seed", range(10, 14))
 def test_newton_by_inner_products(seed: int, loss: str, offset: str) -> None:
     case = random_case(seed, loss, offset, log_C=(-2.0, 1.0))
-    assert_optimal(case, solve_linear(case.problem(KINDS[seed % 5]), INNER_PRODUCTS, OPTIONS))
+    assert_optimal(case, solve(case.problem(KINDS[seed % 5]), INNER_PRODUCTS, OPTIONS))
 
 
 @pytest.mark.parametrize("offset", OFFSETS)
@@ -72,17 +63,17 @@ def test_newton_by_inner_products(seed: int, loss: str, offset: str) -> None:
 @pytest.mark.parametrize("seed", range(14, 18))
 def test_newton_by_conjugate_gradients(seed: int, loss: str, offset: str) -> None:
     case = random_case(seed, loss, offset, log_C=(-2.0, 0.0))
-    assert_optimal(case, solve_linear(case.problem(KINDS[seed % 5]), CONJUGATE_GRADIENTS, OPTIONS))
+    assert_optimal(case, solve(case.problem(KINDS[seed % 5]), CONJUGATE_GRADIENTS, OPTIONS))
 
 
 @pytest.mark.parametrize("offset", OFFSETS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_auto_hands_over_what_is_slow(loss: str, offset: str) -> None:
     """Where even one more pass is too many."""
-    none = Patience(3, 0)
+    none = Pace(3, 0)
     solver = LinearAuto(newton=CONJUGATE_GRADIENTS, squared=none, corners=none)
     case = random_case(31, loss, offset, log_C=(-1.0, 0.0), shape=(40, 60))
-    result = solve_linear(case.problem("csr"), solver, OPTIONS)
+    result = solve(case.problem("csr"), solver, OPTIONS)
     assert result.solver == "dual_cd, newton"
     assert_optimal(case, result)
 
@@ -102,7 +93,7 @@ def test_systems_of_past_steps_are_freed(monkeypatch: pytest.MonkeyPatch) -> Non
     case = random_case(3, "epsilon_insensitive", "none", log_C=(-1.0, 0.0), shape=(40, 60))
     gc.disable()
     try:
-        solve_linear(case.problem("csr"), CONJUGATE_GRADIENTS, OPTIONS)
+        solve(case.problem("csr"), CONJUGATE_GRADIENTS, OPTIONS)
     finally:
         gc.enable()
     assert len(born) > 5 and max(alive) <= 2
@@ -111,7 +102,7 @@ def test_systems_of_past_steps_are_freed(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("kind", KINDS)
 def test_outer_products_with_weights_of_both_signs(kind: str) -> None:
     case = random_case(5, "pinball", "none", shape=(50, 7))
-    rows = Rows(as_kind(case.X, kind), portions=Portions(block=70, batch=70))
+    rows = LinearOperator(as_kind(case.X, kind), portions=Portions(block=70, batch=70))
     weight = np.random.default_rng(0).normal(size=50)
     weight[::4] = 0.0
     X = np.asarray(case.X)
@@ -129,7 +120,7 @@ def test_dual_cd_finds_the_optimum(seed: int, loss: str, offset: str, adaptive: 
     """Where rows are fewer than features, as coordinate descent likes it."""
     case = random_case(seed, loss, offset, log_C=(-2.0, 1.0), shape=(15 + seed, 60))
     solver = DualCD(adaptive=adaptive)
-    assert_optimal(case, solve_linear(case.problem(KINDS[seed % 5]), solver, OPTIONS))
+    assert_optimal(case, solve(case.problem(KINDS[seed % 5]), solver, OPTIONS))
 
 
 @pytest.mark.parametrize("offset", OFFSETS)
@@ -140,11 +131,11 @@ def test_gains_add_up_to_the_dual(loss: str, offset: str) -> None:
     problem = case.problem("csr")
     start = problem.feasible(np.full(problem.n, 0.01))
     monitor = Monitor(problem, OPTIONS, "dual_cd")
-    descent = Descent(problem, DualCD(), monitor, start)
+    descent = Descent(problem, DualCD(equal_passes=10), monitor, Point(start, start))
     descent.look()
     for _ in range(15):
         descent.run()
-    exact = problem.dual_value(descent.beta, descent.coef)
+    exact = problem.dual_value(descent.beta, descent.w)
     assert descent.visits.adapting
     assert descent.dual_value() == pytest.approx(exact, rel=1e-9)
 
@@ -157,7 +148,7 @@ def test_visits_by_gain_save_passes(seed: int) -> None:
     for adaptive in (True, False):
         solver = DualCD(adaptive=adaptive, shrinking=False)
         options = OPTIONS.with_(tol=1e-6, time_limit=None)
-        passes[adaptive] = solve_linear(case.problem("csr"), solver, options).n_iter
+        passes[adaptive] = solve(case.problem("csr"), solver, options).n_iter
     assert passes[True] < 0.85 * passes[False], passes
 
 
@@ -200,7 +191,7 @@ def test_solvers_agree(shape: tuple[int, int], loss: str, offset: str) -> None:
     case = random_case(7, loss, offset, log_C=(-2.5, -1.0), shape=shape)
     problem = case.problem("csr" if shape[1] > shape[0] else "dense")
     options = OPTIONS.with_(tol=1e-6)
-    results = [solve_linear(problem, s, options) for s in ("auto", "newton", "dual_cd")]
+    results = [solve(problem, s, options) for s in ("auto", "newton", "dual_cd")]
     for result in results:
         assert result.status is Status.SOLVED
         assert result.primal_objective == pytest.approx(results[0].dual_objective, rel=3e-6)
@@ -208,9 +199,9 @@ def test_solvers_agree(shape: tuple[int, int], loss: str, offset: str) -> None:
 
 def test_a_switch_that_is_stopped_keeps_the_better_dual() -> None:
     """Newton's method, stopped after a step, has a worse β than the passes before it."""
-    solver = LinearAuto(squared=Patience(3, 0))
+    solver = LinearAuto(squared=Pace(3, 0))
     case = random_case(2, "squared_pinball", "none", log_C=(2.0, 2.0), shape=(300, 700))
-    result = solve_linear(case.problem("csr"), solver, SolverOptions(tol=1e-12, max_iter=10))
+    result = solve(case.problem("csr"), solver, SolverOptions(tol=1e-12, max_iter=10))
     assert result.solver == "dual_cd, newton" and result.status is Status.MAX_ITER
     assert result.dual_objective >= max(entry.dual_objective for entry in result.trace) * (1 - 1e-9)
 
@@ -221,9 +212,9 @@ def test_a_switch_that_is_stopped_keeps_the_better_dual() -> None:
 def test_certificate_says_what_the_docstring_says(solver: str, loss: str, offset: str) -> None:
     """Both objectives by their formulas; w = Σ βᵢxᵢ, up to the gap."""
     case = random_case(3, loss, offset, log_C=(-1.0, 0.0), shape=(40, 60))
-    result = solve_linear(case.problem(), solver, SolverOptions(tol=1e-3))
+    result = solve(case.problem(), solver, SolverOptions(tol=1e-3))
     column = OFFSETS[offset][1]
-    w, b, beta = result.coef, result.intercept, result.beta
+    w, b, beta = result.function, result.intercept, result.beta
     constant = 0.5 * (b / column) ** 2 if column else 0.0
     losses = case.costs.value(case.y - case.X @ w - b).sum()
     assert result.primal_objective == pytest.approx(0.5 * w @ w + constant + losses, rel=1e-12)

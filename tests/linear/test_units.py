@@ -86,7 +86,7 @@ def test_result_is_in_the_units_of_y(name: str) -> None:
     cost = model.C * WEIGHT
     if model.scale_C and not name.startswith(("expectile", "svr squared")):
         cost = cost * spread(y, WEIGHT)
-    w, b, beta = result.coef, result.intercept, result.beta
+    w, b, beta = result.function, result.intercept, result.beta
     np.testing.assert_allclose(result.fitted, X @ w, rtol=1e-12, atol=1e-12 * scale)
     primal = 0.5 * w @ w + cost @ losses.value(y - X @ w - b)
     pulled = X.T @ beta

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..losses import Loss, Pinball, SquaredPinball
+from ..solvers import Solver
 from .linear_machine import LinearLevelMachine, LinearMachine
 from .parameters import check_choice
 from .regression import SVR_LOSSES
@@ -46,7 +47,9 @@ class LinearSVR(LinearMachine):
         and scikit-learn do (theirs is 1): b = s·w₀, and w₀ is penalised like the other weights.
     dual : {"auto", True, False}
         For ``solver="auto"``: True asks for ``dual_cd``, False for ``newton``.
-    solver : {"auto", "dual_cd", "newton"}
+    solver : {"auto", "dual_cd", "newton"} or Solver
+        A solver with settings of its own, such as ``tausvm.solvers.linear.DualCD(adaptive=False)``,
+        may stand for its name.
         All serve both losses, with and without an offset. ``auto`` is ``newton`` for few
         features and ``dual_cd`` finished by ``newton`` for many.
     time_limit : float or None
@@ -66,7 +69,7 @@ class LinearSVR(LinearMachine):
         w.
     intercept_ : array (1,)
         b, 0 without an intercept.
-    result_ : LinearResult
+    result_ : SolverResult
         Status, β, both objectives, gap, KKT violation, iterations, seconds and trace.
     dual_gap_ : float
         The relative duality gap, recomputed from the data after the solve.
@@ -102,7 +105,7 @@ class LinearSVR(LinearMachine):
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
         dual: bool | str = "auto",
-        solver: str = "auto",
+        solver: str | Solver = "auto",
         time_limit: float | None = None,
         verbose: bool | int = 0,
         random_state: Any = None,

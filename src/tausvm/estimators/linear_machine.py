@@ -14,15 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..losses import DualTerms, Loss
-from ..solvers import SolverOptions
-from ..solvers.linear import (
-    SOLVERS,
-    LinearProblem,
-    LinearResult,
-    Rows,
-    shared_terms,
-    solve_linear,
-)
+from ..operators import LinearOperator
+from ..solvers import LINEAR_SOLVERS, Problem, Solver, SolverOptions, SolverResult, solve
 from ..solvers.units import Units, spread
 from ..threads import one_blas_thread
 from .atomic import atomic
@@ -48,7 +41,7 @@ class LinearMachine(RegressorMixin, BaseEstimator):
     fit_intercept: bool
     intercept_scaling: float | None
     dual: bool | str
-    solver: str
+    solver: str | Solver
     time_limit: float | None
     verbose: bool | int
     random_state: Any
@@ -85,16 +78,17 @@ class LinearMachine(RegressorMixin, BaseEstimator):
                 raise refuse("intercept_scaling", wanted, self.intercept_scaling)
         if not isinstance(self.dual, bool | np.bool_):
             check_choice("dual", self.dual, ("auto",), "True or False")
-        check_choice("solver", self.solver, SOLVERS)
+        if not isinstance(self.solver, Solver):
+            check_choice("solver", self.solver, LINEAR_SOLVERS)
         if self.time_limit is not None:
             check_positive("time_limit", self.time_limit)
         check_flag("verbose", self.verbose)
         check_integer("max_iter", self.max_iter, -1)
 
     @property
-    def _solver(self) -> str:
+    def _solver(self) -> str | Solver:
         """``solver``, or where that is "auto" what ``dual`` asks for."""
-        if self.solver != "auto" or self.dual == "auto":
+        if isinstance(self.solver, Solver) or self.solver != "auto" or self.dual == "auto":
             return self.solver
         return "dual_cd" if self.dual else "newton"
 
@@ -134,19 +128,19 @@ class LinearMachine(RegressorMixin, BaseEstimator):
 
     def _solve_levels(
         self, data: TrainingSet, losses: Sequence[Loss], options: SolverOptions
-    ) -> list[LinearResult]:
+    ) -> list[SolverResult]:
         started = options.clock()
-        rows, posing = Rows(data.X), self._posing(data)
-        results: dict[int, LinearResult] = {}
-        last: LinearResult | None = None
+        operator, posing = LinearOperator(data.X), self._posing(data)
+        results: dict[int, SolverResult] = {}
+        last: SolverResult | None = None
         with progress_log(bool(self.verbose)) as callback:
             options = options.with_(callback=callback)
             for k in self._order():
                 if self.time_limit is not None:
                     left = self.time_limit - (options.clock() - started)
                     options = options.with_(time_limit=max(left, 0.0))
-                problem = posing.problem(rows, losses[k], self.C)
-                last = results[k] = solve_linear(problem, self._solver, options, last)
+                problem = posing.problem(operator, losses[k], self.C)
+                last = results[k] = solve(problem, self._solver, options, last)
         return [results[k] for k in range(len(losses))]
 
     def _posing(self, data: TrainingSet) -> Posing:
@@ -157,20 +151,20 @@ class LinearMachine(RegressorMixin, BaseEstimator):
             column = float(self.intercept_scaling)
         return Posing.of(data, free, column, bool(self.scale_C))
 
-    def _keep(self, results: Sequence[LinearResult]) -> None:
+    def _keep(self, results: Sequence[SolverResult]) -> None:
         """Set the fitted attributes."""
         self.intercept_ = np.array([result.intercept for result in results])
         gaps = [result.dual_gap for result in results]
         # a fit that is optimal at its start counts as one iteration
         iterations = [max(result.n_iter, 1) for result in results]
-        self.result_: LinearResult | list[LinearResult]
+        self.result_: SolverResult | list[SolverResult]
         self.dual_gap_: float | Array
         self.n_iter_: int | NDArray[np.int64]
         if self._single_level:
-            self.coef_ = results[0].coef
+            self.coef_ = results[0].function
             self.result_, self.dual_gap_, self.n_iter_ = results[0], gaps[0], iterations[0]
         else:
-            self.coef_ = np.vstack([result.coef for result in results])
+            self.coef_ = np.vstack([result.function for result in results])
             self.result_ = list(results)
             self.dual_gap_, self.n_iter_ = np.array(gaps), np.array(iterations)
 
@@ -189,8 +183,8 @@ class LinearMachine(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validated(self, X, reset=False, accept_sparse="csr", dtype=DTYPES, order="C")
-        rows = Rows(X)
-        levels = [rows.dot(coef) for coef in np.atleast_2d(self.coef_)]
+        operator = LinearOperator(X)
+        levels = [operator.values(coef) for coef in np.atleast_2d(self.coef_)]
         values: Array = np.stack(levels, axis=1) + self.intercept_
         return values[:, 0] if self._single_level else values
 
@@ -209,7 +203,7 @@ class LinearLevelMachine(SeparateLevels, LinearMachine):
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
         dual: bool | str = "auto",
-        solver: str = "auto",
+        solver: str | Solver = "auto",
         time_limit: float | None = None,
         verbose: bool | int = 0,
         random_state: Any = None,
@@ -253,14 +247,14 @@ class Posing:
         unit = spread(y, weight) if scale_C else 1.0
         return cls(y, weight, own, units, unit, free, column)
 
-    def problem(self, rows: Rows, loss: Loss, C: float) -> LinearProblem:
+    def problem(self, operator: LinearOperator, loss: Loss, C: float) -> Problem:
         """The problem of one loss at one C."""
         terms = self._terms(loss, C).widened(self.unit).in_units(self.units.scale)
-        return LinearProblem(rows, self.own, terms, self.free, self.column, units=self.units)
+        return Problem(operator, self.own, terms, self.free, self.column, units=self.units)
 
     def _terms(self, loss: Loss, C: float) -> DualTerms:
         """The terms of all samples; equal weights share one column of the table."""
         weight = self.weight
         if weight.min() == weight.max():
-            return shared_terms(loss.dual_terms(self.y[:1], costs(C, weight[:1])), len(self.y))
+            return loss.dual_terms(self.y[:1], costs(C, weight[:1])).shared(len(self.y))
         return loss.dual_terms(self.y, costs(C, weight))

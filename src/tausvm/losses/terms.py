@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core import terms as core
+from .._core.terms import conjugates, one_sided, values
 
 Array = NDArray[np.float64]
 
@@ -113,7 +113,19 @@ class DualTerms:
 
     def take(self, index: NDArray[np.int64]) -> DualTerms:
         """The terms of some samples."""
+        if _shared(self.numbers):
+            return DualTerms(np.broadcast_to(self.numbers[:, :1], (5, len(index))))
         return DualTerms(np.ascontiguousarray(self.numbers[:, index]))
+
+    def shared(self, n: int) -> DualTerms:
+        """The first sample's term for n samples, without a table of n columns."""
+        return DualTerms(np.broadcast_to(self.numbers[:, :1], (5, n)))
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the loss has no corners: no β has a bound."""
+        numbers = self.numbers[:, :1] if _shared(self.numbers) else self.numbers
+        return bool(np.isinf(numbers[[LOWER, UPPER]]).all())
 
     def ridge(self, beta: Array) -> Array:
         """The curvature of g on the side where β lies (the minus side at 0)."""
@@ -163,11 +175,11 @@ class DualTerms:
 
     def total_value(self, beta: Array) -> float:
         """Σ gᵢ(βᵢ), without a vector in between."""
-        return float(core.values(self.numbers, np.ascontiguousarray(beta)))
+        return float(values(self.numbers, np.ascontiguousarray(beta)))
 
     def total_loss(self, y: Array, fitted: Array, intercept: float) -> float:
         """Σ cᵢ ℓ(yᵢ − fᵢ − b), without a vector in between."""
-        return float(core.conjugates(self.numbers, y, fitted, intercept))
+        return float(conjugates(self.numbers, y, fitted, intercept))
 
     def violation(
         self, beta: Array, y: Array, fitted: Array, intercept: float, offset: bool
@@ -177,5 +189,5 @@ class DualTerms:
         With up = y − f − b − g′₊(β) and down = y − f − b − g′₋(β): max up − min down where b is
         free, so that β move in pairs, max(up, −down) where it is not.
         """
-        up, down = core.one_sided(self.numbers, beta, y, fitted, intercept)
+        up, down = one_sided(self.numbers, beta, y, fitted, intercept)
         return max(float(up - down if offset else max(up, -down)), 0.0)

@@ -1,7 +1,9 @@
-"""What K is: kernel rows computed as they are needed, held or given; matrix-valued kernels."""
+"""What K is: kernel rows computed as they are needed, held or given; XXᵀ of a linear machine;
+matrix-valued kernels."""
 
 from .base import Operator
 from .kernel import CachedKernel, GivenKernel, HeldKernel, KernelOperator
+from .linear import LinearOperator, Portions
 from .matrix import MatrixOperator, UnknownMatrix
 from .separable import SeparableKernel
 from .transformable import TransformedKernel
@@ -11,8 +13,10 @@ __all__ = [
     "GivenKernel",
     "HeldKernel",
     "KernelOperator",
+    "LinearOperator",
     "MatrixOperator",
     "Operator",
+    "Portions",
     "SeparableKernel",
     "TransformedKernel",
     "UnknownMatrix",

@@ -27,7 +27,6 @@ from ..kernels import Points, scalar
 from ..operators import products
 from ..selection.committee import Committee
 from ..solvers import path
-from ..solvers.linear import LinearResult
 from ..solvers.units import Units
 from .archive import ModelFileError
 
@@ -113,7 +112,6 @@ def own_types() -> frozenset[type]:
         solvers.Progress,
         solvers.SolverResult,
         *solvers.every_settings(),
-        LinearResult,
         path.PathProblem,
         path.PathResult,
         path.Chain,

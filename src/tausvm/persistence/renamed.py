@@ -31,6 +31,9 @@ RENAMED: Names = {
     ("tausvm.solvers.joint.problem", "JointResult"): NewName(
         "tausvm.solvers.result", "SolverResult", {"alpha": "beta"}
     ),
+    ("tausvm.solvers.linear.monitor", "LinearResult"): NewName(
+        "tausvm.solvers.result", "SolverResult", {"coef": "function"}
+    ),
     **_moved("solvers.path_problem", "solvers.path.family", "PathProblem"),
     **_moved("solvers.path_problem", "solvers.path.result", "PathResult"),
     **_moved("solvers.tau_path", "solvers.path.tau_path", "Chain", "TauPath"),

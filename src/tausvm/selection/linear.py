@@ -24,8 +24,8 @@ from ..estimators.parameters import check_flag, check_integer, check_positive, r
 from ..estimators.progress import caller_level
 from ..losses import Loss
 from ..metrics import squared_correlation
-from ..solvers import SolverOptions, Status
-from ..solvers.linear import LinearResult, Rows, solve_linear
+from ..operators import LinearOperator
+from ..solvers import SolverOptions, SolverResult, Status, solve
 from ..solvers.units import spread
 from ..threads import one_blas_thread
 from .grid import check_axis
@@ -230,7 +230,7 @@ random_state, max_iter
         return done
 
     def _default_costs(self, data: TrainingSet, loss: Loss, number: int) -> Array:
-        return default_costs(Rows(data.X), data, loss, number, bool(self.scale_C))
+        return default_costs(LinearOperator(data.X), data, loss, number, bool(self.scale_C))
 
     def _check_own_parameters(self) -> int | Array:
         check_positive("selection_tol", self.selection_tol)
@@ -358,9 +358,9 @@ def _fold(
     part = TrainingSet(None, data.y[train], data.weight[train], train, len(train))
     posing = machine._posing(part)
     # rows of their own: folds may run side by side
-    inside, outside = Rows(data.X, train), Rows(data.X, validation)
+    inside, outside = LinearOperator(data.X, train), LinearOperator(data.X, validation)
     y, weight = data.y[validation], data.weight[validation]
-    last: LinearResult | None = None
+    last: SolverResult | None = None
     table, unsolved = np.full((len(costs), 3), np.nan), []
     limit = options.time_limit
     for k, C in enumerate(costs):
@@ -368,12 +368,12 @@ def _fold(
             left = limit - (options.clock() - started)
             options = options.with_(time_limit=max(left, 0.0))
         problem = posing.problem(inside, loss, float(C))
-        last = solve_linear(problem, machine._solver, options, last)
+        last = solve(problem, machine._solver, options, last)
         if last.status in (Status.TIME_LIMIT, Status.STOPPED_BY_CALLBACK):
             break
         if last.status is not Status.SOLVED:
             unsolved.append(last.dual_gap)
-        prediction = outside.dot(last.coef) + last.intercept
+        prediction = outside.values(last.function) + last.intercept
         error = float(weight @ (y - prediction) ** 2 / weight.sum())
         table[k] = (
             score(y, prediction, weight),
@@ -384,7 +384,7 @@ def _fold(
 
 
 def default_costs(
-    rows: Rows, data: TrainingSet, loss: Loss, number: int, scale_C: bool = False
+    rows: LinearOperator, data: TrainingSet, loss: Loss, number: int, scale_C: bool = False
 ) -> Array:
     """C = 1/(2nλ), λ from 1 to 0.001/n, for rows of length one and y of spread one."""
     weight = data.weight

@@ -13,12 +13,17 @@ dataclasses, called by their names where the defaults will do.
 ``primal_dual_cd``      for several levels: the paper's coordinate descent
 ``auto``                one of these, by the table that :func:`explain` prints
 ======================  =====================================================
+
+Problems of a linear machine, those of a :class:`~tausvm.operators.LinearOperator`, have solvers of
+their own (:mod:`tausvm.solvers.linear`): ``dual_cd``, ``newton`` and ``auto``.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ..operators import LinearOperator
+from . import linear
 from .auto import Auto, explain
 from .barrier import Barrier
 from .block import Block
@@ -46,6 +51,8 @@ _JOINT_SOLVERS: dict[str, type[Solver]] = {
 SOLVERS = tuple(_SOLVERS)
 #: for several levels or outputs at once
 JOINT_SOLVERS = tuple(_JOINT_SOLVERS)
+#: for linear machines
+LINEAR_SOLVERS = tuple(linear.SOLVERS)
 
 
 def solve(
@@ -60,26 +67,41 @@ def solve(
     ----------
     problem : Problem
     solver : str or Solver
-        One of ``SOLVERS`` (``JOINT_SOLVERS`` for targets (n, p)), or a solver with settings of its
-        own, such as ``SMO(working_set="halves")``. A solver that cannot serve the problem raises
-        a ValueError.
+        One of ``SOLVERS`` (``JOINT_SOLVERS`` for targets (n, p), ``LINEAR_SOLVERS`` for a linear
+        machine), or a solver with settings of its own, such as ``SMO(working_set="halves")``. A
+        solver that cannot serve the problem raises a ValueError.
     options : SolverOptions
     start : SolverResult, Point or None
         A warm start: the solution of a problem with the same kernel matrix and another C, τ
         or ε. Its dual variables are clipped to the new bounds, and as much of its fitted
         values as still holds is kept. A point is taken as it is, in the problem's own units.
     """
-    chosen = solver_named(solver, problem.grouped)
-    first = warm_start(problem, start) if isinstance(start, SolverResult) else start
+    chosen = _solver_for(problem, solver)
+    options = options or SolverOptions()
     # a step that overflows shows in the objectives, which every check looks at
     with np.errstate(over="ignore", invalid="ignore"):
-        return chosen.solve(problem, options or SolverOptions(), first)
+        if not isinstance(start, SolverResult):
+            return chosen.solve(problem, options, start)
+        if isinstance(problem.operator, LinearOperator):
+            return linear.solve_from(problem, chosen, options, start)
+        return chosen.solve(problem, options, warm_start(problem, start))
 
 
 def every_settings() -> list[type]:
     """The classes that a solver with settings of its own is made of."""
     kinds = {*_SOLVERS.values(), *_JOINT_SOLVERS.values()}
-    return [*kinds, Polishing, Barrier, Cones, Equations]
+    return [*kinds, Polishing, Barrier, Cones, Equations, *linear.SETTINGS]
+
+
+def _solver_for(problem: Problem, solver: str | Solver) -> Solver:
+    """A solver by name or as it is given, for the kind of problem that there is."""
+    if not isinstance(problem.operator, LinearOperator):
+        return solver_named(solver, problem.grouped)
+    if isinstance(solver, tuple(linear.SOLVERS.values())):
+        return solver
+    if not isinstance(solver, str) or solver not in linear.SOLVERS:
+        raise ValueError(f"solver must be one of {', '.join(linear.SOLVERS)}, got {solver!r}")
+    return linear.SOLVERS[solver]()
 
 
 def solver_named(solver: str | Solver, grouped: bool = False) -> Solver:
@@ -99,6 +121,7 @@ def solver_named(solver: str | Solver, grouped: bool = False) -> Solver:
 
 __all__ = [
     "JOINT_SOLVERS",
+    "LINEAR_SOLVERS",
     "SMO",
     "SOLVERS",
     "WORKING_SETS",

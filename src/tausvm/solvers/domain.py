@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.terms import balance
 from ..losses.group import GroupTerms
 from ..losses.terms import DualTerms
 from .onedim import project_onto_sum
@@ -19,6 +20,22 @@ def nearest_feasible(terms: DualTerms | GroupTerms, beta: Array, total: float | 
     if total is None:
         return np.clip(beta, terms.lower, terms.upper)
     return project_onto_sum(beta, terms.lower, terms.upper, total)
+
+
+def balanced(terms: DualTerms, beta: Array, total: float) -> Array:
+    """β with this sum, moved where the dual is smooth: that costs little, of second order.
+
+    Where the smooth stretches around β do not have the room, it is the nearest point.
+    """
+    excess = float(beta.sum()) - total
+    if excess == 0:
+        return beta.copy()
+    moved = np.empty(len(beta))
+    share, widest = balance(terms.numbers, beta, excess, moved)
+    if share >= 0.5:
+        return project_onto_sum(beta, terms.lower, terms.upper, total)
+    moved[widest] -= float(moved.sum()) - total  # what the division rounded
+    return moved
 
 
 def _feasible_groups(terms: GroupTerms, alpha: Array, total: float | None) -> Array:

@@ -93,8 +93,7 @@ class Newton(Solver):
 
 def serves(problem: Problem) -> bool:
     """Whether the loss is smooth: a ridge and no bound on both sides."""
-    terms = problem.terms
-    return bool(np.isinf(terms.lower).all() and np.isinf(terms.upper).all())
+    return bool(problem.terms.smooth)
 
 
 def _pattern(problem: Problem, residual: Array) -> tuple[Index, NDArray[np.bool_]]:

@@ -240,13 +240,18 @@ class Problem:
 
     # ---- objectives ----
 
-    def primal_value(self, function: Array, fitted: Array, intercept: Any) -> float:
-        """½‖f‖² + Σ cᵢ ℓ(yᵢ − fᵢ − b), with the penalty on b and the pull of rows held."""
+    def regulariser(self, function: Array, fitted: Array | None, intercept: Any) -> float:
+        """½‖f‖², with the penalty on b and the pull of rows held."""
         value = 0.5 * self.operator.norm2(function, fitted)
         if self.held is not None:
             value -= self.operator.inner(self.held.function, function) + self.held.total * intercept
         if self.column > 0:
             value += 0.5 * (intercept / self.column) ** 2
+        return value
+
+    def primal_value(self, function: Array, fitted: Array, intercept: Any) -> float:
+        """½‖f‖² + Σ cᵢ ℓ(yᵢ − fᵢ − b), with the penalty on b and the pull of rows held."""
+        value = self.regulariser(function, fitted, intercept)
         return self._rounded(value + self.terms.total_loss(self.y, fitted, intercept))
 
     def dual_value(self, beta: Array, pulled: Array, values: Array | None = None) -> float:

@@ -131,10 +131,8 @@ class SolverOptions:
     max_iter: int = -1
     time_limit: float | None = None
     shrinking: bool = True
-    adaptive: bool = True
     callback: Callable[[Progress], object] | None = None
     seed: int = 0
-    violation_tol: float | None = None
     rule: StoppingRule | None = None
     clock: Callable[[], float] = time.perf_counter
     patience: Patience = field(default_factory=Patience)

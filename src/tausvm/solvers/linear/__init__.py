@@ -9,53 +9,35 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ..result import SolverOptions, Status
-from .auto import LinearAuto
+from ..problem import Point, Problem
+from ..result import SolverOptions, SolverResult, Status
+from ..solver import Solver
+from .auto import LinearAuto, Pace
 from .dual_cd import DualCD
-from .monitor import LinearResult, Point
 from .newton import LinearNewton
-from .problem import LinearProblem, shared_terms
-from .rows import Rows
+from .proximal import Proximal
+from .systems import Systems
 
-Array = NDArray[np.float64]
-LinearSolver = DualCD | LinearNewton | LinearAuto
-
-_SOLVERS: dict[str, type[LinearSolver]] = {s.name: s for s in (LinearAuto, DualCD, LinearNewton)}
-SOLVERS = tuple(_SOLVERS)
+SOLVERS: dict[str, type[Solver]] = {kind.name: kind for kind in (LinearAuto, DualCD, LinearNewton)}
+#: the classes that a solver with settings of its own is made of
+SETTINGS = (LinearAuto, DualCD, LinearNewton, Pace, Proximal, Systems)
 
 
-def solve_linear(
-    problem: LinearProblem,
-    solver: str | LinearSolver = "auto",
-    options: SolverOptions | None = None,
-    start: LinearResult | None = None,
-) -> LinearResult:
-    """Solve a problem.
+def warm_start(problem: Problem, old: SolverResult) -> Point:
+    """A feasible β near the old one, with the old weights and offset."""
+    units = problem.units
+    beta = problem.feasible(units.into(old.beta))
+    return Point(beta, units.into(old.function), float(units.offset_into(old.intercept)))
 
-    Parameters
-    ----------
-    problem : LinearProblem
-    solver : str or solver
-        One of ``SOLVERS``, or a solver with settings of its own.
-    options : SolverOptions
-    start : LinearResult or None
-        A warm start: the solution of a problem with the same X and another C, τ or ε.
-    """
-    if isinstance(solver, str):
-        if solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")
-        solver = _SOLVERS[solver]()
-    options = options or SolverOptions()
-    if start is None:
-        return solver.solve(problem, options)
+
+def solve_from(
+    problem: Problem, solver: Solver, options: SolverOptions, start: SolverResult
+) -> SolverResult:
+    """Solve from the solution of a problem nearby; without it where it has led astray."""
     started = options.clock()
     warm = solver.solve(problem, options, warm_start(problem, start))
     if warm.status is not Status.NUMERICAL_ERROR:
         return warm
-    # a start may be worse than none
     if options.time_limit is not None:
         left = options.time_limit - (options.clock() - started)
         options = options.with_(time_limit=max(left, 0.0))
@@ -63,23 +45,15 @@ def solve_linear(
     return cold if cold.dual_gap < warm.dual_gap else warm
 
 
-def warm_start(problem: LinearProblem, old: LinearResult) -> Point:
-    """A feasible β near the old one, with the old weights."""
-    units = problem.units
-    beta = problem.feasible(units.into(old.beta))
-    return Point(beta, units.into(old.coef), units.offset_into(old.intercept))
-
-
 __all__ = [
+    "SETTINGS",
     "SOLVERS",
     "DualCD",
     "LinearAuto",
     "LinearNewton",
-    "LinearProblem",
-    "LinearResult",
-    "Point",
-    "Rows",
-    "shared_terms",
-    "solve_linear",
+    "Pace",
+    "Proximal",
+    "Systems",
+    "solve_from",
     "warm_start",
 ]

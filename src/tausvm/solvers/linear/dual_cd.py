@@ -15,6 +15,7 @@ beside X, and after every pass the multiplier, b, moves on by s²Σβ.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,15 +24,17 @@ from numpy.typing import NDArray
 
 from ..._core.sweeps import Sweep
 from ..._core.visits import Visits
-from ..result import SolverOptions, Status
-from .monitor import LinearResult, Monitor, Point
-from .problem import LinearProblem
+from ..domain import balanced
+from ..monitor import Monitor
+from ..problem import Point, Problem
+from ..result import SolverOptions, SolverResult, Status
+from ..solver import Solver
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class DualCD:
+class DualCD(Solver):
     """Coordinate descent in the dual: passes in random order, and a look at the gap now and then.
 
     An iteration is a pass.
@@ -69,21 +72,28 @@ class DualCD:
     cached_entries: int = 2_000_000
 
     def solve(
-        self, problem: LinearProblem, options: SolverOptions, start: Point | None = None
-    ) -> LinearResult:
+        self, problem: Problem, options: SolverOptions, start: Point | None = None
+    ) -> SolverResult:
         """Solve by coordinate descent in the dual, from a feasible β where there is a start."""
         monitor = Monitor(problem, options, self.name)
-        return monitor.result(*self.descend(problem, monitor, start).products)
+        point = self.descend(problem, monitor, start)
+        return monitor.result(point, monitor.n_iter)
 
-    def descend(self, problem: LinearProblem, monitor: Monitor, start: Point | None) -> Found:
-        """Passes until the monitor says stop; the last point that was looked at."""
+    def descend(
+        self,
+        problem: Problem,
+        monitor: Monitor,
+        start: Point | None,
+        slow: Callable[[Monitor], bool] = lambda monitor: False,
+    ) -> Point:
+        """Passes until the monitor or, after a look, ``slow`` says stop; the last point seen."""
         tol = monitor.options.tol
         if monitor.out_of_time():  # not even the products that a start takes
             start = None
-        descent = Descent(problem, self, monitor, None if start is None else start.beta)
-        found = descent.look()
-        if monitor.check(*found.objectives):
-            return found
+        descent = Descent(problem, self, monitor, start)
+        point = descent.look()
+        if monitor.check(point, 0) or slow(monitor):
+            return point
         done, checked, caution, before = 0.0, 0.0, self.caution, np.inf
         while True:
             done += descent.visits.count / problem.n
@@ -98,16 +108,16 @@ class DualCD:
             limited = monitor.limited()
             if not (solved or ruled or due or limited):
                 continue
-            whole = descent.visits.count == problem.n
             if limited and not monitor.certifiable():
-                descent = Descent(problem, self, monitor, None)  # β = 0 takes no products
-            found = descent.look()
+                return problem.constant_point(monitor.out_of_time)
+            whole = descent.visits.count == problem.n
+            point = descent.look()
             checked = done
-            if monitor.check(*found.objectives):
-                return found
+            if monitor.check(point, monitor.n_iter) or slow(monitor):
+                return point
             if ruled and whole:
                 monitor.status = Status.VIOLATION_TOL
-                return found
+                return point
             if solved or ruled:
                 # what the pass seemed to leave was this much less than the gap
                 seen = left / (monitor.gap * scale) if scale > 0 else 0.0
@@ -120,28 +130,25 @@ class Descent:
     """Coordinate descent at work: β with its w and b, and who is visited."""
 
     def __init__(
-        self, problem: LinearProblem, settings: DualCD, monitor: Monitor, start: Array | None
+        self, problem: Problem, settings: DualCD, monitor: Monitor, start: Point | None
     ) -> None:
         self.problem, self.settings, self.monitor = problem, settings, monitor
-        rows = problem.rows
-        self.beta = np.zeros(problem.n) if start is None else start.copy()
-        self.coef = problem.weights(self.beta)
+        rows = self.rows = problem.operator
+        self.beta = np.zeros(problem.n) if start is None else start.beta.copy()
+        self.w = problem.function(self.beta)
         self.column, squares = problem.column, np.full(problem.n, -1.0)
         if problem.offset:
             squares = rows.squares()
             self.column = float(np.sqrt(squares.mean())) or 1.0
             squares += self.column**2
         self.sweep = Sweep(
-            rows.matrix,
-            problem.y,
-            problem.terms.numbers,
-            squares,
-            self.column,
-            self.beta,
-            self.coef,
+            rows.matrix, problem.y, problem.terms.numbers, squares, self.column, self.beta, self.w
         )
         if problem.offset:
-            self.sweep.intercept = problem.best_intercept(problem.values(self.coef))
+            moved = self.w.any()
+            self.sweep.intercept = (
+                problem.best_intercept(rows.values(self.w)) if moved else problem.constant
+            )
         block = settings.block_entries * problem.n // max(rows.entries, 1)
         self.visits = Visits(
             problem.n,
@@ -174,7 +181,7 @@ class Descent:
             sweep.threshold = np.inf
         order = self.visits.order()
         gains = np.zeros(len(order), dtype=np.float32)
-        done, step = 0, problem.rows.batch()
+        done, step = 0, self.rows.batch()
         sweep.begin()
         while done < len(order) and not (done and monitor.out_of_time()):
             end = min(done + step, len(order))
@@ -194,42 +201,21 @@ class Descent:
     def dual_value(self) -> float:
         """The dual at β: what steps have gained, but for those towards a multiplier."""
         if self.problem.offset:
-            return self.problem.dual_value(self.beta, self.coef)
+            return self.problem.dual_value(self.beta, self.w)
         return self.gained
 
-    def look(self) -> Found:
-        """The point with its objectives, all from the data; the steps go on from there.
+    def look(self) -> Point:
+        """The point with its products, all from the data; the steps go on from there.
 
         With a free offset β is moved to Σβ = −h. What the steps had rounded in w is gone.
         """
         problem = self.problem
         if problem.offset:
-            self.beta[:] = problem.balanced(self.beta)
-        self.coef[:] = problem.weights(self.beta)
-        fitted = problem.values(self.coef)
-        self.sweep.total = float(self.beta.sum()) + problem.held
-        if problem.offset:
-            intercept = problem.best_intercept(fitted)
-        else:
-            intercept = self.sweep.intercept = problem.constant(self.beta)
-        primal = problem.primal_value(self.coef, intercept, fitted)
-        self.gained = problem.dual_value(self.beta, self.coef)
-        return Found(Point(self.beta, self.coef, intercept), fitted, primal, self.gained)
-
-
-@dataclass
-class Found:
-    """A point with its Xw and both objectives, from the data. Its w is p + Σ βᵢxᵢ."""
-
-    point: Point
-    fitted: Array
-    primal: float
-    dual: float
-
-    @property
-    def objectives(self) -> tuple[float, float]:
-        return self.primal, self.dual
-
-    @property
-    def products(self) -> tuple[Point, Array, Array]:
-        return self.point, self.fitted, self.point.coef
+            self.beta[:] = balanced(problem.terms, self.beta, -problem.total_held)
+        self.w[:] = problem.function(self.beta)
+        self.sweep.total = float(self.beta.sum()) + problem.total_held
+        intercept = None
+        if not problem.offset:
+            intercept = self.sweep.intercept = problem.penalised_intercept(self.beta)
+        self.gained = problem.dual_value(self.beta, self.w)
+        return Point(self.beta, self.w, intercept, problem.values(self.w), pulled=self.w)

@@ -7,21 +7,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..result import SolverOptions, Status
-from .monitor import LinearResult, Monitor, Point
-from .problem import LinearProblem
+from ..monitor import Estimate, Monitor
+from ..problem import Point, Problem
+from ..result import SolverOptions, SolverResult, Status
+from ..solver import Solver
 from .proximal import Proximal
-from .steps import NewtonSteps
+from .steps import NewtonSteps, certifiable
 from .systems import Systems
 
 
 @dataclass(frozen=True)
-class LinearNewton:
+class LinearNewton(Solver):
     """Newton's method (Algorithm 1), and the proximal point method around it.
 
     Squared losses are minimised directly, by :class:`~.steps.NewtonSteps`; those with corners are
-    smoothed again and again (:mod:`.proximal`). Both stop by sums that are kept up to date; where
-    the certificate from the data falls short of them, the solve goes on from there.
+    smoothed again and again (:mod:`.proximal`). Both go by sums that are kept up to date, and end
+    by a certificate from the data.
     """
 
     name: ClassVar[str] = "newton"
@@ -31,36 +32,38 @@ class LinearNewton:
     proximal: Proximal = field(default_factory=Proximal)
 
     def solve(
-        self, problem: LinearProblem, options: SolverOptions, start: Point | None = None
-    ) -> LinearResult:
-        return self.watched(problem, Monitor(problem, options, self.name), start)
+        self, problem: Problem, options: SolverOptions, start: Point | None = None
+    ) -> SolverResult:
+        monitor = Monitor(problem, options, self.name)
+        point = self.watched(problem, monitor, start)
+        return monitor.result(point, monitor.n_iter)
 
-    def watched(
-        self, problem: LinearProblem, monitor: Monitor, start: Point | None
-    ) -> LinearResult:
-        """The solve under a monitor that may have been watching already."""
+    def watched(self, problem: Problem, monitor: Monitor, start: Point | None) -> Point:
+        """The last point of a solve under a monitor that may have been watching already."""
+        if problem.terms.smooth:
+            point = self._minimise(problem, monitor, start)
+        else:
+            point = self.proximal.maximise(problem, self.systems, monitor, start)
+        return problem.constant_point(monitor.out_of_time) if point is None else point
 
-        def run(start: Point | None) -> Point:
-            if problem.bounded:
-                return self.proximal.maximise(problem, self.systems, monitor, start)
-            return self._minimise(problem, monitor, start)
-
-        return monitor.solved(run, start)
-
-    def _minimise(self, problem: LinearProblem, monitor: Monitor, start: Point | None) -> Point:
+    def _minimise(self, problem: Problem, monitor: Monitor, start: Point | None) -> Point | None:
         """Newton steps until the monitor says stop."""
         point: Point | None = None
         with monitor:
             if start is None:
-                start = Point(np.empty(0), np.zeros(problem.d), 0.0)
-            fitted = problem.values(start.coef)
-            newton = NewtonSteps(problem, self.systems, start.coef, start.intercept, fitted)
+                start = Point(np.empty(0), np.zeros(problem.operator.n_features), 0.0)
+            newton = NewtonSteps(problem, self.systems, start, problem.values(start.function))
             tol, fresh = monitor.options.tol, True
             while True:
                 newton.evaluate()
-                point = Point(newton.beta, newton.coef, newton.intercept)
-                if monitor.check(newton.value, newton.value - newton.gap):
+                point = certifiable(problem, newton.point)
+                # the primal falls from step to step, whatever the gap does
+                estimate = Estimate(newton.value, newton.value - newton.gap, rounding=-np.inf)
+                if monitor.check(point, monitor.n_iter, estimate):
                     break
+                if monitor.exact is not None:
+                    newton.refresh(monitor.exact.fitted)
+                    newton.evaluate()
                 descended = newton.step(2.0 * tol * abs(newton.value), monitor.out_of_time)
                 monitor.n_iter += 1
                 if descended:
@@ -73,4 +76,4 @@ class LinearNewton:
                 else:  # rounding in the updates may be what is in the way
                     newton.refresh()
                     fresh = True
-        return Point.constant(problem) if point is None else point
+        return point

@@ -23,11 +23,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._core import terms as core
+from ..._core.terms import conjugates, responses
+from ..monitor import Estimate, Monitor
+from ..problem import Held, Point, Problem
 from ..result import Status
-from .monitor import Monitor, Point
-from .problem import LinearProblem
-from .steps import NewtonSteps
+from .steps import NewtonSteps, certifiable
 from .systems import Systems
 
 Array = NDArray[np.float64]
@@ -70,13 +70,11 @@ class Proximal:
     progress: float = 0.9
     #: failures in a row that end the solve
     patience: int = 8
-    #: and where the gap is as small as was asked for, and more was only tried
-    little_patience: int = 2
 
     def maximise(
-        self, problem: LinearProblem, systems: Systems, monitor: Monitor, start: Point | None
-    ) -> Point:
-        """Proximal steps until the monitor says stop; the best point met."""
+        self, problem: Problem, systems: Systems, monitor: Monitor, start: Point | None
+    ) -> Point | None:
+        """Proximal steps until the monitor says stop; the best point met, if any was."""
         point: Point | None = None
         best_gap, lowest, failures = np.inf, np.inf, 0
         with monitor:
@@ -85,7 +83,10 @@ class Proximal:
             while True:
                 primal, dual = steps.objectives()
                 gap = primal - dual
-                stop = monitor.check(primal, dual)
+                # failures are counted here: other than the monitor does, and sooner
+                estimate = Estimate(primal, dual, rounding=-np.inf)
+                candidate = certifiable(problem, steps.point)
+                stop = monitor.check(candidate, monitor.n_iter, estimate)
                 # a worthless dual may improve while rows that were held let w run away
                 better = gap < best_gap and (steps.whole or primal <= (1.0 + self.rise) * lowest)
                 better = better or (stop and monitor.status is Status.SOLVED)
@@ -93,18 +94,19 @@ class Proximal:
                 if better:
                     best, best_gap = steps.state, gap
                     lowest = min(lowest, primal)
-                    point = best.point
-                enough = best_gap <= monitor.needed * abs(lowest)
-                spent = failures > (self.little_patience if enough else self.patience)
-                if spent:
-                    monitor.status = Status.NUMERICAL_ERROR
-                if stop or spent:
+                    point = candidate
+                if stop:
                     break
-                if not better and not (steps.whole and steps.finished):
+                if failures > self.patience:
+                    monitor.status = Status.NUMERICAL_ERROR
+                    break
+                if monitor.exact is not None:  # the sums promised more than the data keep
+                    steps.refresh()
+                elif not better and not (steps.whole and steps.finished):
                     # rows were held that had to move, or σ fell too fast for Newton's method
                     steps.retreat(best)
                 steps.run(0.3 * monitor.options.tol * abs(primal))
-        return Point.constant(problem) if point is None else point
+        return point
 
 
 class State(NamedTuple):
@@ -123,7 +125,7 @@ class ProximalSteps:
 
     def __init__(
         self,
-        problem: LinearProblem,
+        problem: Problem,
         settings: Proximal,
         systems: Systems,
         monitor: Monitor,
@@ -143,16 +145,23 @@ class ProximalSteps:
         self.careful = False
         largest = max(float(problem.y.max()), -float(problem.y.min()))
         self.least = settings.least_reach * largest or 1.0
-        self.fewest = settings.rows_a_feature * min(problem.d, problem.n) + 100
-        self.fall = settings.fall if problem.d <= systems.direct else settings.slow_fall
-        self.point = Point.constant(problem) if start is None else start
-        self.pulled = problem.weights(self.point.beta)
-        self._look(problem.values(self.point.coef))
+        d = problem.operator.n_features
+        self.fewest = settings.rows_a_feature * min(d, problem.n) + 100
+        self.fall = settings.fall if d <= systems.direct else settings.slow_fall
+        self.point = problem.constant_point(monitor.out_of_time) if start is None else start
+        fitted = problem.values(self.point.function)
+        self.point.intercept = problem.intercept_of(self.point, fitted)
+        self._look(fitted)
+        self.refresh()
         self.reach = self._typical() if start is None else max(self._to_go(), self.least)
 
     @property
     def state(self) -> State:
         return State(self.point, self.pulled, self.fitted)
+
+    def refresh(self) -> None:
+        """p + Σ βᵢxᵢ from the data, without what steps on some of the rows rounded."""
+        self.pulled = self.problem.function(self.point.beta)
 
     def retreat(self, state: State) -> None:
         """Go back to this state, and on from there more carefully, at first with all rows."""
@@ -171,7 +180,7 @@ class ProximalSteps:
         residual = problem.y - fitted - self.point.intercept
         self.distance = np.abs(np.abs(residual) - problem.terms.kink)
         self.responses, slope = np.empty(problem.n), np.empty(problem.n)
-        core.responses(problem.terms.numbers, residual, 0.0, np.zeros(1), self.responses, slope)
+        responses(problem.terms.numbers, residual, 0.0, np.zeros(1), self.responses, slope)
 
     def _typical(self) -> float:
         return float(np.median(self.distance)) or float(self.distance.max()) or 1.0
@@ -189,7 +198,7 @@ class ProximalSteps:
 
     def objectives(self) -> tuple[float, float]:
         problem, point = self.problem, self.point
-        primal = problem.primal_value(point.coef, point.intercept, self.fitted)
+        primal = problem.primal_value(point.function, self.fitted, point.intercept)
         return primal, problem.dual_value(point.beta, self.pulled)
 
     def run(self, target: float) -> None:
@@ -204,9 +213,9 @@ class ProximalSteps:
         if self.whole:
             part, beta, fitted = problem, point.beta, self.fitted
         else:
-            part = problem.restrict(index, point.beta, self.pulled)
+            part = restricted(problem, index, point.beta, self.pulled)
             beta, fitted = point.beta[index], self.fitted[index]
-        newton = NewtonSteps(part, self.systems, point.coef, point.intercept, fitted)
+        newton = NewtonSteps(part, self.systems, point, fitted)
         newton.smooth(self.reach / self.end, beta.copy())
         self._solve_smoothed(newton, fitted, target, settings.stray * radius)
         if self.whole:
@@ -214,9 +223,9 @@ class ProximalSteps:
         else:
             beta = point.beta.copy()
             beta[index] = newton.beta
-        self.point = Point(beta, newton.coef, newton.intercept)
+        self.point = Point(beta, newton.w, newton.intercept)
         self.pulled = newton.pulled
-        self._look(problem.rows.dot(newton.coef))
+        self._look(problem.operator.values(newton.w))
         self.reach = max(self.reach * self.fall, self.least)
 
     def _solve_smoothed(
@@ -254,14 +263,29 @@ class ProximalSteps:
         problem, beta = self.problem, self.point.beta
         if not problem.offset:
             return True
-        held = problem.held + float(beta.sum() - beta[index].sum())
+        held = problem.total_held + float(beta.sum() - beta[index].sum())
         lower, upper = problem.terms.lower[index].sum(), problem.terms.upper[index].sum()
         return bool(lower < -held < upper)
+
+
+def restricted(problem: Problem, index: Index, beta: Array, pulled: Array) -> Problem:
+    """The problem on some rows, the others held at β; ``pulled`` is p + Σ βᵢxᵢ over all."""
+    operator = problem.operator.take(index)
+    inside = beta[index]
+    total = problem.total_held + float(beta.sum() - inside.sum())
+    return Problem(
+        operator,
+        problem.y[index],
+        problem.terms.take(index),
+        problem.offset,
+        problem.column,
+        held=Held(pulled - operator.function(inside), total),
+    )
 
 
 def _gap(newton: NewtonSteps) -> float:
     """The duality gap of the problem without smoothing."""
     problem = newton.problem
-    loss = core.conjugates(problem.terms.numbers, newton.residual, np.zeros(problem.n), 0.0)
-    primal = problem.regulariser(newton.coef, newton.intercept) + loss
+    loss = conjugates(problem.terms.numbers, newton.residual, np.zeros(problem.n), 0.0)
+    primal = problem.regulariser(newton.w, None, newton.intercept) + loss
     return primal - problem.dual_value(newton.beta, newton.pulled)

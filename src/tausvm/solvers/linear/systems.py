@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...operators import LinearOperator
 from ..linalg import LinAlgError, cholesky, cholesky_solve, conjugate_gradients
-from .rows import Rows
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -55,7 +55,7 @@ class Model:
     ``bend`` of its penalty.
     """
 
-    rows: Rows
+    rows: LinearOperator
     slope: Array
     sigma: float
     gradient: Array
@@ -88,7 +88,7 @@ class Direct:
         step = _solve_positive(matrix, flat * model.offset_gradient - model.gradient)
         return step, float(-(model.offset_gradient + border @ step) / curvature)
 
-    def _update(self, rows: Rows, weight: Array) -> None:
+    def _update(self, rows: LinearOperator, weight: Array) -> None:
         d = rows.n_features
         change = weight - self.weight
         moved, active = np.count_nonzero(change), np.count_nonzero(weight)
@@ -100,7 +100,7 @@ class Direct:
             change, self.largest = weight, 0
         self.largest = max(self.largest, int(active))
         self.matrix[:d, :d] += rows.outer(change)
-        border = rows.sum(change)
+        border = rows.function(change)
         self.matrix[:d, d] += border
         self.matrix[d, :d] += border
         self.matrix[d, d] += change.sum()
@@ -139,7 +139,9 @@ class Iterative:
         self.struggles = not arrived
         return step, rise
 
-    def _by_inner_products(self, model: Model, rows: Rows, weight: Array) -> tuple[Array, float]:
+    def _by_inner_products(
+        self, model: Model, rows: LinearOperator, weight: Array
+    ) -> tuple[Array, float]:
         """(I + XᵀDX)⁻¹ by way of (D⁻¹ + XXᵀ)⁻¹; the offset is eliminated last."""
         if len(weight) == 0:
             rise = -model.offset_gradient / model.bend if model.bend > 0 else 0.0
@@ -148,19 +150,19 @@ class Iterative:
         np.einsum("ii->i", matrix)[:] += 1.0 / weight
         factor = cholesky(np.asfortranarray(matrix))
         # δ = D(Xp + rise) solves (D⁻¹ + XXᵀ) δ = −Xg + rise·1, and p = −g − Xᵀδ
-        plain = cholesky_solve(factor, -rows.dot(model.gradient))
+        plain = cholesky_solve(factor, -rows.values(model.gradient))
         rise = 0.0
         if model.border:
             flat = cholesky_solve(factor, np.ones(len(weight)))
             total = model.bend + float(flat.sum())
             rise = -(model.offset_gradient + float(plain.sum())) / total
             plain = plain + rise * flat
-        return -model.gradient - rows.sum(plain), rise
+        return -model.gradient - rows.function(plain), rise
 
     def _by_products(
         self,
         model: Model,
-        rows: Rows,
+        rows: LinearOperator,
         weight: Array,
         most: int,
         wanted: float,
@@ -172,16 +174,16 @@ class Iterative:
         diagonal = 1.0 + rows.column_squares(weight)
         right = -model.gradient
         if border:
-            tilt = rows.sum(weight)
+            tilt = rows.function(weight)
             diagonal = np.maximum(diagonal - tilt * (tilt / curvature), 1.0)
             right += tilt * (model.offset_gradient / curvature)
 
         def product(v: Array) -> Array:
-            inner = rows.dot(v)
+            inner = rows.values(v)
             if border:
                 inner -= float(weight @ inner) / curvature
             inner *= weight
-            out = rows.sum(inner)
+            out = rows.function(inner)
             out += v
             return out
 

@@ -1,4 +1,8 @@
-"""X as the linear solvers see it: rows, dense or CSR, never copied and never densified."""
+"""The matrix XXᵀ of a linear machine, which is never written out.
+
+X is dense or CSR, and neither copied nor densified. A function is w·x, written by its weights w:
+``function`` gives w = Σ βᵢxᵢ, ``values`` gives Xw, and both cost one pass over the entries of X.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..._core.rows import Matrix
-from ...threads import thread_count
+from .._core.rows import Matrix
+from ..threads import thread_count
+from .base import Operator
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -117,8 +122,8 @@ class Common:
     pace: dict[str, float] = field(default_factory=dict)
 
 
-class Rows:
-    """Some rows of a matrix, or all of them.
+class LinearOperator(Operator):
+    """XXᵀ for some rows of a matrix, or for all of them.
 
     Parameters
     ----------
@@ -152,25 +157,43 @@ class Rows:
         return int(self.X.shape[0]) if self.chosen is None else len(self.chosen)
 
     @property
+    def shape(self) -> tuple[int, int]:
+        return len(self), 1
+
+    @property
     def n_features(self) -> int:
         return int(self.X.shape[1])
 
-    def take(self, index: Index) -> Rows:
+    @property
+    def watch(self) -> Callable[[], None] | None:
+        """Who may end long work: the same for all parts of X."""
+        return self.common.watch
+
+    @watch.setter
+    def watch(self, watch: Callable[[], None] | None) -> None:
+        self.common.watch = watch
+
+    def take(self, index: Index) -> LinearOperator:
         """Some of these rows."""
-        part = Rows(self.X, index if self.chosen is None else self.chosen[index], self.portions)
+        chosen = index if self.chosen is None else self.chosen[index]
+        part = LinearOperator(self.X, chosen, self.portions)
         part.common = self.common
         return part
 
-    def pause(self) -> None:
-        """A moment at which long work may be ended."""
-        if self.common.watch is not None:
-            self.common.watch()
-
-    def product_seconds(self) -> float:
+    def certificate_seconds(self, support: int) -> float:
         """About how long Xw and Σ βᵢxᵢ take together."""
         pace = self.common.pace
         usual = max(pace.values(), default=self.portions.seconds_an_entry)
-        return self.entries * sum(pace.get(kind, usual) for kind in ("dot", "sum"))
+        return self.entries * sum(pace.get(kind, usual) for kind in ("values", "function"))
+
+    def product(self, beta: Array) -> Array:
+        return self.values(self.function(beta))
+
+    def norm2(self, function: Array, values: Array | None = None) -> float:
+        return float(function @ function)
+
+    def inner(self, function: Array, other: Array) -> float:
+        return float(function @ other)
 
     def inner_products(self, most: int) -> Array:
         """The matrix of inner products of these rows, a copy.
@@ -186,15 +209,19 @@ class Rows:
         """How many rows make a short call of the core."""
         return max(1, int(self.portions.batch * len(self) / max(self.entries, 1)))
 
-    def dot(self, w: Array) -> Array:
-        """x·w for every row."""
+    def values(self, function: Array) -> Array:
+        """Xw."""
         out = np.empty(len(self))
-        self._share(lambda begin, end, _: self.matrix.dots(w, out, begin, end), name="dot")
+        self._share(
+            lambda begin, end, _: self.matrix.dots(function, out, begin, end), name="values"
+        )
         return out
 
-    def sum(self, weight: Array) -> Array:
-        """Σ weightᵢ xᵢ."""
-        return self._gather(self.matrix.sum, weight, "sum")
+    def function(self, beta: Array) -> Array:
+        """Σ βᵢxᵢ; nothing is read of X where β is 0."""
+        if not beta.any():
+            return np.zeros(self.n_features)
+        return self._gather(self.matrix.sum, beta, "function")
 
     def column_squares(self, weight: Array) -> Array:
         """Σ weightᵢ xᵢⱼ² for every column j."""
