@@ -92,7 +92,7 @@ def test_weights_are_repetitions(seed: int, machine: LinearSVR, intercept: bool)
     index = np.repeat(np.arange(30), counts)
     repeated = machine.fit(X[index], Y[index]).result_
     assert weighted.primal_objective == pytest.approx(repeated.primal_objective, rel=1e-8)
-    np.testing.assert_allclose(weighted.coef, repeated.coef, atol=1e-5)
+    np.testing.assert_allclose(weighted.function, repeated.function, atol=1e-5)
 
 
 @given(st.integers(0, 10**6), st.sampled_from(MACHINES))
@@ -205,11 +205,11 @@ def test_entries_beyond_32_bits(tmp_path: Path) -> None:
             for part in (LinearOperator(A), LinearOperator(far, rows))
         ]
         assert results[1].dual_gap <= 1e-6
-        np.testing.assert_allclose(results[0].coef, results[1].coef, atol=1e-4)
+        np.testing.assert_allclose(results[0].function, results[1].function, atol=1e-4)
     near, distant = LinearOperator(A), LinearOperator(far, rows)
     assert distant.entries == A.nnz
     weight = RNG.normal(size=200)
-    for name in ("sum", "column_squares"):
+    for name in ("function", "column_squares"):
         np.testing.assert_allclose(getattr(near, name)(weight), getattr(distant, name)(weight))
     np.testing.assert_allclose(near.squares(), distant.squares())
 

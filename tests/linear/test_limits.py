@@ -173,7 +173,7 @@ def test_C_without_time_on_every_fold_are_not_chosen(monkeypatch: pytest.MonkeyP
     """The clock lets each fold come to an end of its first two C only."""
     from tausvm.selection import linear as module
 
-    real, calls = module.solve_linear, []
+    real, calls = module.solve, []
 
     def late(problem: Any, solver: str, options: SolverOptions, start: Any) -> Any:
         result = real(problem, solver, options, start)
@@ -182,7 +182,7 @@ def test_C_without_time_on_every_fold_are_not_chosen(monkeypatch: pytest.MonkeyP
             result.status = Status.TIME_LIMIT
         return result
 
-    monkeypatch.setattr(module, "solve_linear", late)
+    monkeypatch.setattr(module, "solve", late)
     with pytest.warns(ConvergenceWarning, match="4 fits of the selection did not come"):
         model = LinearSVRCV(Cs=[1e-6, 1e-5, 10.0, 11.0], cv=2, time_limit=100.0).fit(X, Y)
     assert model.best_params_["C"] == 1e-5

@@ -57,18 +57,22 @@ def line_slope(const double[:, :] terms, const double[::1] residual, double sigm
     return total, bend
 
 
-def offset_slope(const double[:, :] terms, const double[::1] residual, double sigma,
-                 const double[::1] centre, double at):
-    """Σ βᵢ at the residuals r − at, and Σ β′ᵢ."""
-    cdef int64_t i, n = residual.shape[0]
+def offset_slope(const double[:, :] terms, const double[::1] y, const double[::1] fitted,
+                 double sigma, const double[::1] centre, double at):
+    """Σ βᵢ at the residuals y − fitted − at, and Σ β′ᵢ; ``fitted`` may be None for 0."""
+    cdef int64_t i, n = y.shape[0]
+    cdef bint moved = fitted is not None
     cdef double total = 0, bend = 0, r, s
     cdef Term t
     cdef TermTable table = term_table(terms, n)
-    check(sigma <= 0 or centre.shape[0] == n, "centre must have an entry for each residual")
+    check((sigma <= 0 or centre.shape[0] == n) and (not moved or fitted.shape[0] == n),
+          "centre and fitted must have an entry for each y")
     with nogil:
         for i in range(n):
             t = smoothed_term(&table, i, sigma)
-            r = residual[i] - at
+            r = y[i] - at
+            if moved:
+                r -= fitted[i]
             if sigma > 0:
                 r += sigma * centre[i]
             total += term_response(&t, r, &s)

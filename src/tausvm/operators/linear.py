@@ -38,9 +38,9 @@ class Portions:
     shared: int = 1_000_000
     #: parts into which a product is cut that is shared out
     parts: int = 4
-    #: entries of X for each number of a part's own output: at 8 the outputs of all parts take no
-    #: more than a tenth of X
-    entries_an_output: int = 8
+    #: entries of X for each number of a part's own output, so that the outputs of all parts take
+    #: little beside X
+    entries_an_output: int = 16
     #: numbers in the block of dense rows that is multiplied with itself at a time: the cache of a
     #: processor core
     block: int = 100_000

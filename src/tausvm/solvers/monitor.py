@@ -67,9 +67,8 @@ class Monitor:
         #: what was compared with tol at the last check: the relative gap, but for another rule
         self.gap = np.inf
         self.n_iter = 0
-        #: the certified point with the smallest rank, and the last one
+        #: the certified point with the smallest rank
         self._best: tuple[Point, Certificate] | None = None
-        self._last: tuple[Point, Certificate] | None = None
         self._progress = _Progress(problem, options)
         #: how many rows a product with β may take: all, until β has been seen
         self._support = problem.n
@@ -133,9 +132,9 @@ class Monitor:
             found = certificate(self.problem, point)
         finally:
             operator.watch = watch
-        self.exact, self._last = found, (_copied(point), found)
+        self.exact = found
         if self._best is None or found.rank < self._best[1].rank:
-            self._best = self._last
+            self._best = _copied(point, None if self._best is None else self._best[0]), found
         return found
 
     def check(self, point: Point, n_iter: int, estimate: Estimate | None = None) -> bool:
@@ -262,9 +261,9 @@ class Monitor:
         )
 
     def _certified(self, point: Point) -> tuple[Point, Certificate]:
-        """A point and its certificate, computed afresh unless this very one was looked at last."""
-        if self._last is not None and _same(point, self._last[0]):
-            return self._last
+        """A point and its certificate, computed afresh unless this very one is the best seen."""
+        if self._best is not None and _same(point, self._best[0]):
+            return self._best
         numbers = np.isfinite(point.beta).all() and np.isfinite(point.function).all()
         known = point.fitted is not None
         if not numbers or not (known or self.certifiable(_support(point.beta))):
@@ -320,11 +319,16 @@ def _support(beta: Array) -> int:
     return int(np.count_nonzero(beta if beta.ndim == 1 else beta.any(axis=1)))
 
 
-def _copied(point: Point) -> Point:
-    """With arrays of its own: solvers go on in theirs."""
-    beta = point.beta.copy()
-    function = beta if point.function is point.beta else point.function.copy()
-    return Point(beta, function, point.intercept)
+def _copied(point: Point, old: Point | None) -> Point:
+    """The point in arrays of its own, those of an old copy if any: solvers go on in theirs."""
+    same = point.function is point.beta
+    if old is None or same != (old.function is old.beta):
+        beta = np.empty_like(point.beta)
+        old = Point(beta, beta if same else np.empty_like(point.function))
+    old.beta[...] = point.beta
+    if not same:
+        old.function[...] = point.function
+    return Point(old.beta, old.function, point.intercept)
 
 
 def _same(point: Point, other: Point) -> bool:

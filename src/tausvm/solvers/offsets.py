@@ -16,27 +16,39 @@ NOTHING = np.zeros(1)
 SORTED = 20_000
 
 
-def best_free_offset(terms: DualTerms, residual: Array, held: float) -> float:
-    """The b that minimises Σ cᵢ ℓ(rᵢ − b) − h·b: the middle where an interval does."""
-    if len(residual) <= SORTED and held == 0.0:
-        return best_offset(terms, residual)
-    numbers = terms.numbers
-    if np.isinf(numbers[:2]).all():
-        return smooth_offset(numbers, residual, held)
-    return middle(*offset_interval(numbers, residual, held))
+def best_free_offset(terms: DualTerms, y: Array, fitted: Array, held: float) -> float:
+    """The b that minimises Σ cᵢ ℓ(yᵢ − fᵢ − b) − h·b: the middle where an interval does."""
+    if len(y) <= SORTED and held == 0.0:
+        return best_offset(terms, y - fitted)
+    if terms.smooth:
+        return smooth_offset(terms.numbers, y, fitted, held)
+    return middle(*offset_interval(terms.numbers, y, fitted, held))
+
+
+def _range(y: Array, fitted: Array | None) -> tuple[float, float]:
+    """Between which numbers all residuals y − f lie, without a vector of them."""
+    if fitted is None:
+        return float(y.min()), float(y.max())
+    return float(y.min() - fitted.max()), float(y.max() - fitted.min())
 
 
 def smooth_offset(
-    numbers: Array, residual: Array, held: float, sigma: float = 0.0, centre: Array = NOTHING
+    numbers: Array,
+    y: Array,
+    fitted: Array | None,
+    held: float,
+    sigma: float = 0.0,
+    centre: Array = NOTHING,
 ) -> float:
-    """The b at which Σ β(r − b) = −h, for terms with a ridge or σ > 0."""
+    """The b at which Σ β(y − f − b) = −h, for terms with a ridge or σ > 0; f may be None for 0."""
 
     def excess(b: float) -> tuple[float, float]:
-        total, bend = offset_slope(numbers, residual, sigma, centre, b)
+        total, bend = offset_slope(numbers, y, fitted, sigma, centre, b)
         return -total - held, bend
 
     value, bend = excess(0.0)
-    largest = max(float(residual.max()), -float(residual.min()))
+    low, high = _range(y, fitted)
+    largest = max(high, -low)
     small = 1e-15 * (abs(held) + abs(value) + bend * largest)
     # responses cease to change no further away than this
     bound = float(np.max(np.abs(numbers[:2]), initial=0.0, where=np.isfinite(numbers[:2])))
@@ -45,13 +57,13 @@ def smooth_offset(
     return increasing_zero(excess, 0.0, small, reach=1e-3 * extent)
 
 
-def offset_interval(numbers: Array, residual: Array, held: float) -> tuple[float, float]:
-    """Where Σ β(r − b) + h passes 0 as b rises: its last point above and first point below."""
+def offset_interval(numbers: Array, y: Array, fitted: Array, held: float) -> tuple[float, float]:
+    """Where Σ β(y − f − b) + h passes 0 as b rises: its last point above and first point below."""
 
     def excess(b: float) -> float:
-        return float(offset_slope(numbers, residual, 0.0, NOTHING, b)[0]) + held
+        return float(offset_slope(numbers, y, fitted, 0.0, NOTHING, b)[0]) + held
 
-    low, high = float(residual.min()), float(residual.max())
+    low, high = _range(y, fitted)
     # where all residuals are 0 and there is no tube, any unit will do
     reach = float(numbers[2].max()) + (high - low or abs(low)) or 1.0
     low, high = low - reach, high + reach

@@ -210,10 +210,9 @@ class Problem:
         return self.units.settled(self._best_free(fitted, hurry))
 
     def _best_free(self, fitted: Array, hurry: Callable[[], bool] = lambda: False) -> Any:
-        residual = self.y - fitted
         if self.grouped:
-            return best_offsets(self.terms, residual, hurry)
-        return best_free_offset(self.terms, residual, self.total_held)
+            return best_offsets(self.terms, self.y - fitted, hurry)
+        return best_free_offset(self.terms, self.y, fitted, self.total_held)
 
     def penalised_intercept(self, beta: Array) -> float:
         """The b of the constant column at β: s² (h + Σβ)."""

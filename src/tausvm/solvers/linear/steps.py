@@ -66,7 +66,7 @@ class NewtonSteps:
         problem, numbers = self.problem, self.problem.terms.numbers
         if problem.offset:
             shift = smooth_offset(
-                numbers, self.residual, problem.total_held, self.sigma, self.centre
+                numbers, self.residual, None, problem.total_held, self.sigma, self.centre
             )
             self.residual -= shift
             self.intercept += shift
