@@ -19,7 +19,7 @@ from tausvm.losses import (
     SquaredEpsilonInsensitive,
     SquaredPinball,
 )
-from tausvm.solvers.onedim import best_offset, project_onto_sum
+from tausvm.solvers.onedim import best_offset, increasing_zero, project_onto_sum
 
 LOSSES = [
     EpsilonInsensitive(0.0),
@@ -70,7 +70,11 @@ def test_best_offset_minimises_the_primal(seed: int, loss: Loss) -> None:
     assert found <= min(candidates) * (1 + 1e-10) + 1e-12 * primal(0.0)
 
 
-@given(seeds, st.sampled_from([loss for loss in LOSSES if not loss.smooth]))
+def grows_linearly(loss: Loss) -> bool:
+    return not loss.dual_terms(np.ones(1), np.ones(1)).smooth
+
+
+@given(seeds, st.sampled_from([loss for loss in LOSSES if grows_linearly(loss)]))
 def test_best_offset_is_the_middle_of_its_interval(seed: int, loss: Loss) -> None:
     """Losses that grow linearly are least on an interval between two corners."""
     terms, residual = sample(seed, loss)
@@ -178,3 +182,22 @@ def test_projection_without_bounds_and_at_the_only_point() -> None:
     np.testing.assert_allclose(project_onto_sum(np.zeros(2), lower, upper, -3.0), lower)
     point = np.array([0.5, -0.5])
     np.testing.assert_array_equal(project_onto_sum(point, lower, upper, 0.0), point)
+
+
+@given(seeds, st.booleans())
+def test_zero_of_an_increasing_function(seed: int, flat: bool) -> None:
+    """Piecewise linear, with stretches that are flat; from any start."""
+    rng = np.random.default_rng(seed)
+    knots, bends = rng.normal(size=6), rng.exponential(size=6)
+    slope, height = (0.0 if flat else 1.0), rng.normal()
+
+    def function(t: float) -> tuple[float, float]:
+        steps = np.clip(t - knots, 0.0, 0.5)
+        inside = (steps > 0) & (steps < 0.5)
+        return slope * t + float(bends @ steps) - height, slope + float(bends @ inside)
+
+    if flat and not 0.0 < height < 0.5 * bends.sum():
+        return  # it has no zero
+    for start in (-30.0, 0.0, 7.0):
+        found = increasing_zero(function, start, 1e-12)
+        assert abs(function(found)[0]) <= 1e-9

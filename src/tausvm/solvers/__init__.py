@@ -97,9 +97,9 @@ def _solver_for(problem: Problem, solver: str | Solver) -> Solver:
     """A solver by name or as it is given, for the kind of problem that there is."""
     if not isinstance(problem.operator, LinearOperator):
         return solver_named(solver, problem.grouped)
-    if isinstance(solver, tuple(linear.SOLVERS.values())):
+    if isinstance(solver, Solver) and type(solver) in linear.SOLVERS.values():
         return solver
-    if not isinstance(solver, str) or solver not in linear.SOLVERS:
+    if isinstance(solver, Solver) or solver not in linear.SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(linear.SOLVERS)}, got {solver!r}")
     return linear.SOLVERS[solver]()
 
