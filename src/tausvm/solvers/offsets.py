@@ -51,7 +51,11 @@ def smooth_offset(
     largest = max(high, -low)
     small = 1e-15 * (abs(held) + abs(value) + bend * largest)
     # responses cease to change no further away than this
-    bound = float(np.max(np.abs(numbers[:2]), initial=0.0, where=np.isfinite(numbers[:2])))
+    lower, upper = numbers[:2]
+    bound = max(
+        float(np.max(upper, initial=0.0, where=np.isfinite(upper))),
+        -float(np.min(lower, initial=0.0, where=np.isfinite(lower))),
+    )
     ridge = float(numbers[3:].max()) + sigma
     extent = largest + float(numbers[2].max()) + ridge * bound + sigma * float(np.abs(centre).max())
     return increasing_zero(excess, 0.0, small, reach=1e-3 * extent)
