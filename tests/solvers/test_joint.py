@@ -301,8 +301,8 @@ def test_systems_give_the_same_step(kind, offset):
     truncated = KroneckerFactor(L, gram.output_factor, [12] * 3, rest[:, None, None] * gram.B)
     ways = [
         DenseSystem(gram, offset, equations),
-        FactorSystem(gram, factor_of(gram, equations, dense=False), gram.shape, offset, equations),
-        FactorSystem(gram, truncated, gram.shape, offset, equations),
+        FactorSystem(gram, factor_of(gram, equations, dense=False), offset, equations),
+        FactorSystem(gram, truncated, offset, equations),
     ]
     assert rest.sum() > 1e-6 * np.trace(gram.K)
     points = []

@@ -13,7 +13,7 @@ from ..linalg import LinAlgError
 from ..onedim import best_offset
 from .iterate import Iterate
 from .settings import Cones, Equations
-from .systems import FactorSystem
+from .systems import BlockSystem
 
 Array = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ def best_offsets(
     ``exact``, relative to the loss. Where ``hurry()`` says so, or rounding lets it get no further
     in ``most_steps``, they are the best so far.
     """
-    n, p = residual.shape
+    p = residual.shape[1]
     if terms.epsilon == 0 or p == 1:
         numbers = terms.outputs.numbers.copy()
         numbers[KINK] = terms.epsilon
@@ -50,8 +50,7 @@ def best_offsets(
     value = loss(best)
     if value == 0.0 or hurry():
         return best
-    system = FactorSystem(None, None, (n, p), True, Equations())
-    iterate = Iterate(residual, terms, True, system, Cones())
+    iterate = Iterate(residual, terms, True, BlockSystem(Equations()), Cones())
     for _ in range(most_steps):
         try:
             iterate.step()

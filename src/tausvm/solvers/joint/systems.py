@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...operators import MatrixOperator, SeparableKernel
-from ..linalg import LinAlgError, cholesky, cholesky_solve
+from ..linalg import LinAlgError, cholesky, cholesky_solve, conjugate_gradients
 from .cones import Blocks
 from .factors import Factor, factor_of
 from .settings import Equations
@@ -31,15 +31,8 @@ BLOCKS, VECTORS = 6, 40
 class System(ABC):
     """Newton's equations, set up anew for every set of blocks."""
 
-    def __init__(
-        self,
-        operator: MatrixOperator | None,
-        shape: tuple[int, int],
-        offset: bool,
-        equations: Equations,
-    ) -> None:
-        self.operator, self.shape, self.offset = operator, shape, offset
-        self.equations = equations
+    #: K, None for K = 0
+    operator: MatrixOperator | None
 
     @abstractmethod
     def set_up(self, blocks: Blocks) -> None:
@@ -50,11 +43,29 @@ class System(ABC):
         """dα and db for a right side (n, p) and a sum (p,)."""
 
 
+class BlockSystem(System):
+    """Without a kernel: equations for db alone, with offsets."""
+
+    operator = None
+
+    def __init__(self, equations: Equations) -> None:
+        self.equations = equations
+
+    def set_up(self, blocks: Blocks) -> None:
+        self.inverse = blocks.inverses()
+        self.corner = _factorise(self.inverse.sum(axis=0), self.equations.lifts)
+
+    def solve(self, right: Array, missing: Array) -> tuple[Array, Array]:
+        pushed = _times(self.inverse, right)
+        db = cholesky_solve(self.corner, pushed.sum(axis=0) - missing)
+        return _times(self.inverse, right - db), db
+
+
 class DenseSystem(System):
     """The matrix written out, for few unknowns."""
 
     def __init__(self, operator: MatrixOperator, offset: bool, equations: Equations) -> None:
-        super().__init__(operator, operator.shape, offset, equations)
+        self.operator, self.offset, self.equations = operator, offset, equations
         n, p = operator.shape
         if isinstance(operator, SeparableKernel):
             whole = np.kron(operator.K, operator.B)
@@ -70,7 +81,7 @@ class DenseSystem(System):
     def set_up(self, blocks: Blocks) -> None:
         assert self.operator is not None
         self.operator.pause()
-        n, p = self.shape
+        n, p = self.operator.shape
         matrix = self.whole.copy()
         index = np.arange(n)
         matrix.reshape(n, p, n, p)[index, :, index, :] += blocks.matrices()
@@ -90,108 +101,93 @@ class DenseSystem(System):
         flat = right.ravel()
         missing = missing[: self.sums.shape[1]]
         x, db = self._once(flat, missing)
+        # once more, for what rounding left
         dx, more = self._once(flat - self.matrix @ x - self.sums @ db, missing - self.sums.T @ x)
-        return (x + dx).reshape(self.shape), db + more if self.offset else np.zeros(self.shape[1])
+        return (x + dx).reshape(right.shape), db + more if self.offset else np.zeros(right.shape[1])
 
 
 class FactorSystem(System):
-    """Reduced equations of F's order; without a factor, K is zero and blocks are all there is.
+    """Reduced equations of F's order, with FFᵀ ≈ K.
 
     With w = Fᵀdα the equations are (I + FᵀD⁻¹F)w + FᵀD⁻¹E db = FᵀD⁻¹R and
     EᵀD⁻¹F w + EᵀD⁻¹E db = EᵀD⁻¹R − missing, and dα = D⁻¹(R − Fw − E db).
     """
 
     def __init__(
-        self,
-        operator: MatrixOperator | None,
-        factor: Factor | None,
-        shape: tuple[int, int],
-        offset: bool,
-        equations: Equations,
+        self, operator: MatrixOperator, factor: Factor, offset: bool, equations: Equations
     ) -> None:
-        super().__init__(operator, shape, offset, equations)
-        self.factor = factor
-        self.m = 0 if factor is None else factor.order
+        self.operator: MatrixOperator = operator
+        self.factor, self.offset, self.equations = factor, offset, equations
 
     def set_up(self, blocks: Blocks) -> None:
-        p = self.shape[1]
-        self.exact = self.factor is None or self.factor.left is None
-        if self.operator is not None:
-            self.blocks = blocks.matrices()
-        left = None if self.factor is None else self.factor.left
-        self.inverse: Array = blocks.inverses()
-        if left is not None:
-            self.inverse = np.asarray(np.linalg.inv(self.blocks + left), dtype=np.float64)
-        columns = p if self.offset else 0
-        whole = np.zeros((self.m + columns, self.m + columns), order="F")
-        if self.factor is not None:
-            assert self.operator is not None
-            whole[: self.m, : self.m] = self.factor.weighted(self.inverse, self.operator.pause)
-            np.einsum("ii->i", whole)[: self.m] += 1.0
+        m, p = self.factor.order, self.operator.shape[1]
+        self.blocks = blocks.matrices()
+        left = self.factor.left
+        self.inverse = blocks.inverses() if left is None else _inverses(self.blocks + left)
+        size = m + p if self.offset else m
+        whole = np.empty((size, size), order="F")
+        whole[:m, :m] = self.factor.weighted(self.inverse, self.operator.pause)
+        np.einsum("ii->i", whole)[:m] += 1.0
         if self.offset:
-            whole[self.m :, self.m :] = self.inverse.sum(axis=0)
-            if self.factor is not None:
-                cross = self.factor.cross(self.inverse)
-                whole[: self.m, self.m :] = cross
-                whole[self.m :, : self.m] = cross.T
-        self.reduced = _factorise(whole, self.equations.lifts) if len(whole) else whole
+            whole[m:, m:] = self.inverse.sum(axis=0)
+            whole[:m, m:] = self.factor.cross(self.inverse)
+            whole[m:, :m] = whole[:m, m:].T
+        self.reduced = _factorise(whole, self.equations.lifts)
+
+    def _times_matrix(self, x: Array) -> Array:
+        """(K + blockdiag D)x."""
+        self.operator.pause()
+        return self.operator.product(x) + _times(self.blocks, x)
 
     def _reduced(self, right: Array, missing: Array) -> tuple[Array, Array]:
         """The equations with FFᵀ in place of K."""
+        m = self.factor.order
         pushed = _times(self.inverse, right)
-        pieces = []
-        if self.factor is not None:
-            pieces.append(self.factor.adjoint(pushed))
+        known = self.factor.adjoint(pushed)
         if self.offset:
-            pieces.append(pushed.sum(axis=0) - missing)
-        db = np.zeros(self.shape[1])
-        if not pieces:
-            return pushed, db
-        unknown = cholesky_solve(self.reduced, np.concatenate(pieces))
-        rest = right
-        if self.factor is not None:
-            rest = rest - self.factor.apply(unknown[: self.m])
-        if self.offset:
-            db = unknown[self.m :]
-            rest = rest - db
-        return _times(self.inverse, rest), db
-
-    def _remainder(self, right: Array, x: Array, db: Array) -> Array:
-        assert self.operator is not None
-        return right - self.operator.product(x) - _times(self.blocks, x) - db
+            known = np.concatenate([known, pushed.sum(axis=0) - missing])
+        unknown = cholesky_solve(self.reduced, known)
+        db = unknown[m:] if self.offset else np.zeros(right.shape[1])
+        return _times(self.inverse, right - self.factor.apply(unknown[:m]) - db), db
 
     def solve(self, right: Array, missing: Array) -> tuple[Array, Array]:
         x, db = self._reduced(right, missing)
-        if self.operator is None:
-            return x, db
-        # conjugate gradients on Σ dx = 0, where the offsets drop out of all products
-        none = np.zeros(self.shape[1])
-        remainder = self._remainder(right, x, db)
+        remainder = right - self._times_matrix(x) - db
+        lacking = missing - x.sum(axis=0) if self.offset else missing
+        if self.factor.left is None:
+            return self._corrected(right, x, db, remainder, lacking)
+        return self._iterated(right, x, db, remainder, lacking)
+
+    def _corrected(
+        self, right: Array, x: Array, db: Array, remainder: Array, lacking: Array
+    ) -> tuple[Array, Array]:
+        """Once more, for what rounding left; kept if it helped."""
+        z, more = self._reduced(remainder, lacking)
+        after = right - self._times_matrix(x + z) - (db + more)
+        if np.linalg.norm(after) < np.linalg.norm(remainder):
+            return x + z, db + more
+        return x, db
+
+    def _iterated(
+        self, right: Array, x: Array, db: Array, remainder: Array, lacking: Array
+    ) -> tuple[Array, Array]:
+        """Conjugate gradients on Σ dx = 0, where the offsets drop out of all products."""
         goal = self.equations.residual * float(np.linalg.norm(right))
-        z, more = self._reduced(remainder, missing - x.sum(axis=0) if self.offset else none)
-        direction, rho = z, float(np.vdot(remainder, z))
-        x_first, db_first = x, db
-        if self.exact:
-            # one correction, kept if it helped
-            after = self._remainder(right, x + z, db + more)
-            if np.linalg.norm(after) < np.linalg.norm(remainder):
-                return x + z, db + more
-            return x_first, db_first
-        for _ in range(self.equations.conjugate_steps):
-            if float(np.linalg.norm(remainder - (more if self.offset else 0.0))) <= goal:
-                break
-            self.operator.pause()
-            image = self.operator.product(direction) + _times(self.blocks, direction)
-            curvature = float(np.vdot(direction, image))
-            if not curvature > 0 or not rho > 0:
-                break
-            length = rho / curvature
-            x = x + length * direction
-            remainder = remainder - length * image
-            z, more = self._reduced(remainder, none)
-            before, rho = rho, float(np.vdot(remainder, z))
-            direction = z + (rho / before) * direction
-        return x, db + more
+        more = np.zeros_like(lacking)
+
+        def precondition(residual: Array) -> Array:
+            nonlocal more, lacking
+            z, more = self._reduced(residual, lacking)
+            lacking = np.zeros_like(lacking)
+            return z
+
+        def enough(residual: Array, energy: float) -> bool:
+            return float(np.linalg.norm(residual - more)) <= goal
+
+        dx, _ = conjugate_gradients(
+            self._times_matrix, remainder, precondition, enough, self.equations.conjugate_steps
+        )
+        return x + dx, db + more
 
 
 def system_bytes(n: int, p: int, equations: Equations) -> float:
@@ -208,12 +204,17 @@ def system_for(operator: MatrixOperator, offset: bool, equations: Equations) -> 
     factor = factor_of(operator, equations, dense=n * p <= equations.dense)
     if factor is None:
         return DenseSystem(operator, offset, equations)
-    return FactorSystem(operator, factor, operator.shape, offset, equations)
+    return FactorSystem(operator, factor, offset, equations)
 
 
 def _times(blocks: Array, v: Array) -> Array:
     """blocksᵢ vᵢ."""
     return np.asarray((blocks @ v[:, :, None])[:, :, 0])
+
+
+def _inverses(blocks: Array) -> Array:
+    """The inverses of p×p matrices, (n, p, p)."""
+    return np.asarray(np.linalg.inv(blocks), dtype=np.float64)
 
 
 def _factorise(matrix: NDArray[Any], lifts: tuple[float, ...]) -> Array:
