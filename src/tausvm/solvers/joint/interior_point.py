@@ -26,7 +26,7 @@ from ..solver import Solver
 from .iterate import Iterate
 from .posing import good_enough
 from .settings import Cones, Equations
-from .systems import system_bytes, system_for
+from .systems import DenseSystem, system_bytes, system_for
 
 Array = NDArray[np.float64]
 
@@ -75,7 +75,11 @@ class JointInteriorPoint(Solver):
         with monitor:
             point = good_enough(monitor, options.tol, start)
             if point is None:
-                walk.run()
+                walk.run(self.equations)
+            if monitor.status is Status.NUMERICAL_ERROR and walk.reduced:
+                # written out, the equations round less: at C = 1e5 and more (mcycle, engel) they
+                # reach a gap of 1e-9 where the reduced ones end at 1e-7
+                walk.run(self.equations.written_out())
         result = monitor.result(walk.point if point is None else point, walk.n_iter)
         if result.dual_gap <= options.tol:
             result.status = Status.SOLVED
@@ -99,7 +103,6 @@ class _Walk:
         self.n_iter = 0
         self.iterate: Iterate | None = None
         self._checked: Point | None = None
-        self._failures, self._waited, self._best = 0, 0, np.inf
 
     @property
     def point(self) -> Point:
@@ -110,11 +113,21 @@ class _Walk:
             return self._feasible(self.iterate.alpha, self.iterate.b)
         return self._checked
 
-    def run(self) -> None:
-        problem, settings = self.problem, self.settings
-        system = system_for(problem.operator, problem.offset, settings.equations)
-        iterate = Iterate(problem.y, problem.terms, problem.offset, system, settings.cones)
+    @property
+    def reduced(self) -> bool:
+        """Whether it went by reduced equations that may also be written out."""
+        if self.iterate is None or isinstance(self.iterate.system, DenseSystem):
+            return False
+        return self.problem.y.size <= self.settings.equations.dense
+
+    def run(self, equations: Equations) -> None:
+        """From the centre of all barriers."""
+        problem = self.problem
+        system = system_for(problem.operator, problem.offset, equations)
+        iterate = Iterate(problem.y, problem.terms, problem.offset, system, self.settings.cones)
         self.iterate = iterate
+        self._last = self.n_iter + self.settings.steps
+        self._failures, self._waited, self._best = 0, 0, np.inf
         while not self._ended(iterate):
             last = iterate.alpha, iterate.b
             self._checked = None
@@ -141,7 +154,7 @@ class _Walk:
         nothing = problem.terms.total_loss(problem.y, 0.0, iterate.b) <= problem.negligible
         near = self.n_iter > 0 and iterate.relative_complementarity() <= settings.near * options.tol
         watched = options.callback is not None or 0 <= options.max_iter <= self.n_iter
-        last = self.n_iter >= settings.steps
+        last = self.n_iter >= self._last
         if not (nothing or near or watched or last or monitor.out_of_time()):
             return False
         alpha = iterate.settled() if near else iterate.alpha

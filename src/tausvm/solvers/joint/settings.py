@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -52,3 +52,7 @@ class Equations:
     def work(self, n: int, p: int) -> float:
         """Floating-point operations that a set of truncated equations may take."""
         return min(max(self.products * 2.0 * n * n * p, self.least_work), self.most_work)
+
+    def written_out(self) -> Equations:
+        """The same, without factors where the matrix may be written out."""
+        return replace(self, few=self.dense)

@@ -122,8 +122,10 @@ class FactorSystem(System):
     def set_up(self, blocks: Blocks) -> None:
         m, p = self.factor.order, self.operator.shape[1]
         self.blocks = blocks.matrices()
-        left = self.factor.left
-        self.inverse = blocks.inverses() if left is None else _inverses(self.blocks + left)
+        if self.factor.left is None:
+            self.inverse = blocks.inverses()
+        else:
+            self.inverse = np.asarray(np.linalg.inv(self.blocks + self.factor.left))
         size = m + p if self.offset else m
         whole = np.empty((size, size), order="F")
         whole[:m, :m] = self.factor.weighted(self.inverse, self.operator.pause)
@@ -152,28 +154,14 @@ class FactorSystem(System):
 
     def solve(self, right: Array, missing: Array) -> tuple[Array, Array]:
         x, db = self._reduced(right, missing)
-        remainder = right - self._times_matrix(x) - db
-        lacking = missing - x.sum(axis=0) if self.offset else missing
         if self.factor.left is None:
-            return self._corrected(right, x, db, remainder, lacking)
-        return self._iterated(right, x, db, remainder, lacking)
-
-    def _corrected(
-        self, right: Array, x: Array, db: Array, remainder: Array, lacking: Array
-    ) -> tuple[Array, Array]:
-        """Once more, for what rounding left; kept if it helped."""
-        z, more = self._reduced(remainder, lacking)
-        after = right - self._times_matrix(x + z) - (db + more)
-        if np.linalg.norm(after) < np.linalg.norm(remainder):
-            return x + z, db + more
-        return x, db
-
-    def _iterated(
-        self, right: Array, x: Array, db: Array, remainder: Array, lacking: Array
-    ) -> tuple[Array, Array]:
-        """Conjugate gradients on Σ dx = 0, where the offsets drop out of all products."""
+            # once more, for what rounding left
+            own = self.factor.apply(self.factor.adjoint(x)) + _times(self.blocks, x)
+            dx, more = self._reduced(right - own - db, missing - x.sum(axis=0))
+            return x + dx, db + more
+        # conjugate gradients on Σ dx = 0, where the offsets drop out of all products
         goal = self.equations.residual * float(np.linalg.norm(right))
-        more = np.zeros_like(lacking)
+        more, lacking = np.zeros_like(db), missing - x.sum(axis=0)
 
         def precondition(residual: Array) -> Array:
             nonlocal more, lacking
@@ -184,6 +172,7 @@ class FactorSystem(System):
         def enough(residual: Array, energy: float) -> bool:
             return float(np.linalg.norm(residual - more)) <= goal
 
+        remainder = right - self._times_matrix(x) - db
         dx, _ = conjugate_gradients(
             self._times_matrix, remainder, precondition, enough, self.equations.conjugate_steps
         )
@@ -210,11 +199,6 @@ def system_for(operator: MatrixOperator, offset: bool, equations: Equations) -> 
 def _times(blocks: Array, v: Array) -> Array:
     """blocksᵢ vᵢ."""
     return np.asarray((blocks @ v[:, :, None])[:, :, 0])
-
-
-def _inverses(blocks: Array) -> Array:
-    """The inverses of p×p matrices, (n, p, p)."""
-    return np.asarray(np.linalg.inv(blocks), dtype=np.float64)
 
 
 def _factorise(matrix: NDArray[Any], lifts: tuple[float, ...]) -> Array:
