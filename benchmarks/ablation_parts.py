@@ -39,6 +39,16 @@ def settings(name: str, **fields: Any) -> dict[str, Any]:
     return {"class": f"tausvm.solvers.{name}", **fields}
 
 
+def linear(**fields: Any) -> dict[str, Any]:
+    """A linear machine whose coordinate descent has changed settings."""
+    return solver("linear.LinearAuto", dual_cd=settings("linear.DualCD", **fields))
+
+
+def newton(**fields: Any) -> dict[str, Any]:
+    """Newton's method of linear machines with changed settings."""
+    return settings("linear.LinearNewton", **fields)
+
+
 def tuned(**fields: Any) -> dict[str, Any]:
     """A selection whose many problems are solved with changed settings."""
     many = settings("family.Many", **fields)
@@ -83,6 +93,13 @@ JOINT = tuple(
 PATHS = tuple(
     place("TauPathSVC", name, n, C=C, kernel="linear", penalise_intercept=True)
     for name, n, C in (("pima", 668, 1.5), ("u00", 2_500, 400.0), ("splice", 3_175, 0.0315))
+)
+#: linear machines with many features
+LINEAR = tuple(
+    place("LinearSVR", target, n, d, loss=loss, C=C)
+    for target, n, d in (("u00", 5_000, 0), ("counts", 1_500, 5_000), ("counts", 20_000, 50_000))
+    for loss in ("epsilon_insensitive", "squared_epsilon_insensitive")
+    for C in (0.1, 1.0)
 )
 #: unknowns up to which a matrix is written out whatever its rank
 DENSE = {"few": 10**9, "dense": 10**9}
@@ -182,6 +199,52 @@ PARTS = {
             place("LinearSVR", target, n, d, loss=loss)
             for target, n, d in (("u00", 5_000, 0), ("counts", 1_500, 5_000), ("easy", 5_000, 10))
             for loss in ("epsilon_insensitive", "squared_epsilon_insensitive")
+        ),
+    ),
+    "visits by gain": Part(
+        "rows that gain more are visited more often after some passes; shrinking alone without it",
+        linear(adaptive=False),
+        LINEAR,
+    ),
+    "shrinking of dual coordinate descent": Part(
+        "settled rows leave during the first passes; all are visited without it",
+        linear(shrinking=False),
+        LINEAR,
+    ),
+    "checks by what a pass leaves": Part(
+        "the gap is looked at when a pass seems to leave little of it; every eight passes without",
+        linear(caution=0.0),
+        LINEAR,
+    ),
+    "blocks of rows": Part(
+        "large data are visited in random blocks of neighbours; in a wholly random order without",
+        linear(cached_entries=10**15),
+        tuple(
+            place("LinearSVR", "counts", 100_000, 100_000, loss=loss)
+            for loss in ("epsilon_insensitive", "squared_epsilon_insensitive")
+        ),
+    ),
+    "rows held at their bounds": Part(
+        "proximal steps on the rows near a corner; on all rows without it",
+        solver(
+            "linear.LinearAuto", newton=newton(proximal=settings("linear.Proximal", most_held=-1.0))
+        ),
+        tuple(
+            place(estimator, target, n, d)
+            for estimator in ("LinearSVR", "LinearQuantileSVR")
+            for target, n, d in (("easy", 30_000, 90), ("hard", 5_000, 10))
+        ),
+    ),
+    "inner products of active rows": Part(
+        "few active rows of many features are factorised; conjugate gradients alone without it",
+        solver(
+            "linear.LinearAuto", newton=newton(systems=settings("linear.Systems", most_rows=-1))
+        ),
+        tuple(
+            place("LinearSVR", target, n, d, loss=loss, C=C)
+            for target, n, d in (("hard", 200, 1_000), ("counts", 1_500, 5_000))
+            for loss in ("epsilon_insensitive", "squared_epsilon_insensitive")
+            for C in (1.0, 100.0)
         ),
     ),
     "joint interior point": Part(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tausvm._core.visits import Visits
 
 from tausvm.operators import LinearOperator, Portions
-from tausvm.solvers import Point, SolverOptions, SolverResult, Status, solve
+from tausvm.solvers import SMO, Point, SolverOptions, SolverResult, Status, explain, solve
 from tausvm.solvers.linear import DualCD, LinearAuto, LinearNewton, Pace, Systems
 from tausvm.solvers.linear.dual_cd import Descent
 from tausvm.solvers.linear.steps import NewtonSteps
@@ -76,6 +76,21 @@ def test_auto_hands_over_what_is_slow(loss: str, offset: str) -> None:
     result = solve(case.problem("csr"), solver, OPTIONS)
     assert result.solver == "dual_cd, newton"
     assert_optimal(case, result)
+
+
+def test_explain_tells_what_auto_does() -> None:
+    case = random_case(31, "pinball", "free", shape=(40, 60))
+    problem = case.problem("csr")
+    assert "-> newton" in explain(problem)
+    many = LinearAuto(newton=LinearNewton(Systems(direct=10)))
+    assert "-> dual_cd" in explain(problem, many)
+
+
+def test_solvers_of_other_machines_are_refused() -> None:
+    problem = random_case(31, "pinball", "free").problem()
+    for solver in ("block", SMO()):
+        with pytest.raises(ValueError, match="solver must be one of auto, dual_cd, newton"):
+            solve(problem, solver)
 
 
 def test_systems_of_past_steps_are_freed(monkeypatch: pytest.MonkeyPatch) -> None:

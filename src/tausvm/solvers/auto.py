@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from ..operators import LinearOperator
 from .block import Block
 from .interior_point import InteriorPoint, fits
 from .joint.interior_point import JointInteriorPoint
@@ -18,6 +19,9 @@ from .problem import Point, Problem
 from .result import SolverOptions, SolverResult, Status
 from .solver import Solver
 from .start import warm_start
+
+if TYPE_CHECKING:
+    from .linear import LinearAuto
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,7 @@ class Auto(Solver):
 
     def choose(self, problem: Problem) -> Row:
         """The row that applies."""
-        return next(row for row in self.table() if row.applies(problem))
+        return choose(self.table(), problem)
 
     def solve(
         self, problem: Problem, options: SolverOptions, start: Point | None = None
@@ -139,7 +143,12 @@ class Auto(Solver):
         return min(second, first, key=lambda result: result.rank)
 
 
-def explain(problem: Problem, auto: Auto | None = None) -> str:
+def choose(table: Sequence[Row], problem: Problem) -> Row:
+    """The row of a table that applies."""
+    return next(row for row in table if row.applies(problem))
+
+
+def explain(problem: Problem, auto: Auto | LinearAuto | None = None) -> str:
     """What ``auto`` would do with a problem, and why: the table, with the row that was chosen.
 
     Examples
@@ -162,8 +171,12 @@ def explain(problem: Problem, auto: Auto | None = None) -> str:
        block            everything else
                         (4 to 5 times as fast as LIBSVM in the geometric mean of 15 problems)
     """
-    table = (auto or Auto()).table()
-    chosen = next(row for row in table if row.applies(problem))
+    if auto is None:
+        from .linear import LinearAuto
+
+        auto = LinearAuto() if isinstance(problem.operator, LinearOperator) else Auto()
+    table = auto.table()
+    chosen = choose(table, problem)
     lines = []
     for row in table:
         mark = "->" if row is chosen else "  "

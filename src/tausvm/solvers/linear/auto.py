@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from ..auto import Row, choose
 from ..monitor import Monitor
 from ..problem import Point, Problem
 from ..result import SolverOptions, SolverResult, Status
@@ -42,10 +43,27 @@ class LinearAuto(Solver):
     #: for losses with corners: the first passes say less, and a Newton step costs more
     corners: Pace = Pace(40, 500)
 
+    def table(self) -> list[Row]:
+        """From the top: the first row that applies."""
+        return [
+            Row(
+                f"at most {self.newton.systems.direct} features",
+                lambda problem: problem.operator.n_features <= self.newton.systems.direct,
+                self.newton,
+                "100,000 × 90 rows take 0.1 to 0.35 s, whatever C",
+            ),
+            Row(
+                "everything else; newton goes on where the gap falls too slowly",
+                lambda problem: True,
+                self.dual_cd,
+                "20,000 × 100,000 sparse rows of length one take 0.08 to 1.4 s",
+            ),
+        ]
+
     def solve(
         self, problem: Problem, options: SolverOptions, start: Point | None = None
     ) -> SolverResult:
-        if problem.operator.n_features <= self.newton.systems.direct:
+        if choose(self.table(), problem).solver is self.newton:
             return self._newton_first(problem, options, start)
         monitor = Monitor(problem, options, self.dual_cd.name)
         watch = PaceWatch(self.squared if problem.terms.smooth else self.corners)
