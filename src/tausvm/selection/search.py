@@ -198,7 +198,7 @@ class Search:
 
         First comes every other point of the grid, on as many folds as it takes to tell points
         apart, then what lies next to those still in the race, then the other folds. Last the points
-        close to the best one are fitted as well as was asked for.
+        close to the best one are fitted as well as was asked for, and to rounding on few rows.
         """
         folds = list(range(len(self.task.folds)))
         if not (self.task.prune and self.task.by_own_losses):
@@ -218,7 +218,8 @@ class Search:
                 self._fit(wanted, part, rough=True)
         else:
             self._fit(wanted, folds, rough=True)
-        if self.task.race_gap > 1.0:
+        few = len(self.task.y) <= self.task.settings.many.few
+        if self.task.race_gap > 1.0 or few:
             self._fit(wanted & self._close_to_best(), folds)
 
     def _first_folds(self) -> int:

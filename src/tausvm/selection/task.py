@@ -167,9 +167,10 @@ class Task:
             many = replace(many, shared=False, solver=self.solver, max_iter=limit)
         if not rough:
             return many
-        # a squared loss is solved directly in a few linear systems; others take much longer
+        # a squared loss is solved directly in a few linear systems; others take much longer. To
+        # rounding are solved those that may win, after the race
         finish = self.squared and len(self.y) <= race.hard_rows
-        return replace(many, finish=finish, steps=race.steps, iterations=race.iterations)
+        return replace(many, finish=finish, steps=race.steps, iterations=race.iterations, few=0)
 
     def constant_loss(self, level: int) -> float:
         """The mean loss of the best constant on all rows, as scores count; 0 for other scores."""
