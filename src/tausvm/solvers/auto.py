@@ -44,7 +44,8 @@ class Auto(Solver):
     name: ClassVar[str] = "auto"
     groups: ClassVar[bool | None] = None
 
-    #: up to this many samples a direct solve takes a few milliseconds: it is done, and to rounding
+    #: up to this many samples (times levels) a direct solve takes a few milliseconds: it is done, and
+    #: to rounding
     few_samples: int = 300
     #: the gap that few samples are solved to, whatever the tolerance
     to_rounding: float = 1e-11
@@ -108,7 +109,7 @@ class Auto(Solver):
         self, problem: Problem, options: SolverOptions, start: Point | None = None
     ) -> SolverResult:
         solver = self.choose(problem).solver
-        few = problem.n <= self.few_samples and not problem.grouped
+        few = problem.y.size <= self.few_samples
         asked = options.with_(tol=min(options.tol, self.to_rounding)) if few else options
         result = solver.solve(problem, asked, start)
         if result.dual_gap <= options.tol:
