@@ -44,8 +44,8 @@ class Auto(Solver):
     name: ClassVar[str] = "auto"
     groups: ClassVar[bool | None] = None
 
-    #: up to this many samples (times levels) a direct solve takes a few milliseconds: it is done, and
-    #: to rounding
+    #: up to this many samples, times levels, a direct solve takes a few milliseconds: it is done,
+    #: and to rounding
     few_samples: int = 300
     #: the gap that few samples are solved to, whatever the tolerance
     to_rounding: float = 1e-11
