@@ -11,7 +11,8 @@ work on, are the first rows; ``order`` tells which column a row is of.
 from libc.math cimport fabs, isfinite
 import numpy as np
 
-include "checks.pxi"
+from libc.stdint cimport int64_t
+from .checks cimport check, check_places
 
 cdef extern from "columns.h" nogil:
     void column_pull(const float*, const float*, const float*, float, float, float, int64_t,

@@ -15,7 +15,7 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
 import numpy as np
 
-include "checks.pxi"
+from .checks cimport check, check_rows
 
 cdef extern from "loops.h" nogil:
     double one_variable(double, double, double, double, double, double)

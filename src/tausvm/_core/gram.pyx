@@ -3,7 +3,7 @@
 cimport cython
 from libc.stdint cimport int64_t
 
-include "checks.pxi"
+from .checks cimport check, check_places
 
 cdef extern from "loops.h" nogil:
     void rbf_row_f32(const float*, int64_t, const float*, int64_t, int64_t, float, float*)

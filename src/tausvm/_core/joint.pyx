@@ -17,7 +17,7 @@ from libc.math cimport INFINITY, fabs, sqrt
 from libc.stdint cimport int64_t
 import numpy as np
 
-include "checks.pxi"
+from .checks cimport check
 
 LOWER, UPPER, KINK, RIDGE_MINUS, RIDGE_PLUS = range(5)
 

@@ -18,7 +18,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 import numpy as np
 
-include "checks.pxi"
+from .checks cimport check, check_rows
 
 cdef extern from "loops.h" nogil:
     int64_t update_pair_f32(double*, const double*, const float*, const float*, double, int64_t,

@@ -16,7 +16,8 @@ enough for gaps of some permille. It is computed afresh where many steps have ro
 from libc.math cimport INFINITY, fabs, isfinite
 import numpy as np
 
-include "checks.pxi"
+from libc.stdint cimport int64_t
+from .checks cimport check
 
 cdef extern from "single.h" nogil:
     int64_t raise_index(float*, const float*, const float*, const float*, float, int64_t, float*)

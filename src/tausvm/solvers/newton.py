@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .linalg import LinAlgError, cholesky_solve, lifted_cholesky
+from .linalg import LinAlgError, cholesky_solve, conjugate_gradients, lifted_cholesky
 from .monitor import Monitor, OutOfTime
 from .nystrom import Nystrom
 from .problem import Point, Problem
@@ -222,29 +222,22 @@ class _Systems:
             ) from error
 
     def _iterate(self, active: Index, ridge: Array, right: Array, first: Array) -> Array:
-        """Preconditioned conjugate gradients, until the energy of the error has fallen enough."""
+        """Conjugate gradients until the energy of the error has fallen enough, or time is up."""
         problem, preconditioner = self.problem, self.preconditioner
         assert preconditioner is not None
-        x = first.copy()
+        goals: list[float] = []
 
-        def apply(v: Array) -> Array:
+        def product(v: Array) -> Array:
             full = np.zeros(problem.n)
             full[active] = v
             return problem.operator.held_product(full)[active] + ridge * v
 
-        residual = right - apply(x) if x.any() else right.copy()
-        z = preconditioner.solve(residual)
-        direction = z
-        rz = float(residual @ z)
-        enough = self.reduction * rz
-        for _ in range(self.settings.products):
-            if rz <= enough or rz <= 0 or self.monitor.out_of_time():
-                break
-            q = apply(direction)
-            length = rz / float(direction @ q)
-            x += length * direction
-            residual -= length * q
-            z = preconditioner.solve(residual)
-            rz, old = float(residual @ z), rz
-            direction = z + (rz / old) * direction
+        def enough(_: Array, energy: float) -> bool:
+            if not goals:
+                goals.append(self.reduction * energy)
+            return energy <= goals[0] or self.monitor.out_of_time()
+
+        start = first if first.any() else None
+        products = self.settings.products
+        x, _ = conjugate_gradients(product, right, preconditioner.solve, enough, products, start)
         return x
