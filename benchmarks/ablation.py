@@ -35,7 +35,7 @@ SLOW = 10.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """One place with a part and without it; ``None`` where a side did not finish."""
+    """One place with a part and without it; ``None`` where a side did not end, or not solve it."""
 
     place: Place
     seconds: dict[str, float | None]
@@ -118,8 +118,11 @@ def measure(place: Place, part: Part, worker: Any, args: argparse.Namespace) -> 
             if "refused" in answer:
                 nothing = dict.fromkeys(SIDES)
                 return Outcome(place, nothing, nothing, f"not here: {answer['refused']}")
-            seconds[side] = min(seconds[side] or math.inf, answer[args.clock])
             gaps[side] = answer.get("gap")
+            if answer.get("solved") is False:  # its seconds are those of giving up
+                remarks[side] = f"{side}: not solved"
+                continue
+            seconds[side] = min(seconds[side] or math.inf, answer[args.clock])
         if max((each or 0.0) for each in seconds.values()) > SLOW:
             break
     return Outcome(place, seconds, gaps, "; ".join(remarks.values()))

@@ -119,7 +119,7 @@ def path() -> list[Place]:
         place("TauPathSVC", name, rows, C=C, kernel="linear", penalise_intercept=True)
         for name, rows, C in (
             ("pima", 668, 1.5),
-            ("u00", 2_500, 400.0),
+            ("u00_raw", 2_500, 400.0),
             ("splice", 3_175, 0.0315),
             ("splice_sites", 3_000, 0.033),
         )

@@ -26,7 +26,7 @@ DIMENSIONS = (10, 2, 100)
 #: what y is; :func:`generated` says it in formulas
 TARGETS = ("easy", "hard", "noise_free")
 #: data of the other benchmarks; :func:`special` makes or reads them
-SPECIAL = ("counts", "splice_sites", "sine", "u00", "u01")
+SPECIAL = ("counts", "splice_sites", "sine", "u00", "u01", "u00_raw")
 COSTS = (1.0, 0.01, 1000.0)
 LEVELS = (1, 5, 19)
 #: rows that a prediction is asked for
@@ -134,7 +134,8 @@ def sine(n: int) -> tuple[Array, Array]:
 
 
 def special(place: Place) -> tuple[Any, Array]:
-    """Data of the other benchmarks: sparse counts, inboxes, splice sites, a sine."""
+    """Data of the other benchmarks: sparse counts, inboxes (rows of length 1 or raw), splice
+    sites, a sine."""
     from . import linear_data
     from .splice_sites import splice_sites
 
@@ -145,7 +146,8 @@ def special(place: Place) -> tuple[Any, Array]:
         return splice_sites(place.n)
     if place.target == "sine":
         return sine(place.n)
-    X, y = linear_data.inbox(place.target)
+    X, y = linear_data.inbox(place.target.removesuffix("_raw"))
+    X = X if place.target.endswith("_raw") else linear_data.unit_rows(X)
     return X[: place.n], y[: place.n]
 
 

@@ -311,6 +311,17 @@ def test_a_part_that_is_not_there_is_named() -> None:
     assert [(each.saved, each.remark) for each in found] == [(None, "not here: no such class")]
 
 
+def test_seconds_of_a_fit_that_gave_up_do_not_count() -> None:
+    class GivesUp:
+        def ask(self, asked: dict[str, Any], limit: float) -> dict[str, Any]:
+            return {"cpu": 1.0, "gap": 0.5, "solved": not asked["fields"]}
+
+    args = ablation.parser().parse_args([])
+    part = ablation.Part("", {"solver": "smo"}, (HERE,))
+    (found,) = ablation.measured(part, GivesUp(), args, math.inf)
+    assert (found.saved, found.remark) == (1.0, "without: not solved")
+
+
 @pytest.mark.parametrize("name", ablation.PARTS)
 def test_parts_are_switched_off_by_what_exists(name: str) -> None:
     part = ablation.PARTS[name]
