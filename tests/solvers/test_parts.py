@@ -12,7 +12,7 @@ from tausvm.losses import Hinge
 from tausvm.operators import GivenKernel
 from tausvm.solvers import Problem, SolverOptions
 from tausvm.solvers.barrier import interior_point
-from tausvm.solvers.linalg import cholesky, cholesky_solve, solve_lower
+from tausvm.solvers.linalg import Panels, cholesky, cholesky_solve, solve_lower
 from tausvm.solvers.monitor import Monitor
 from tausvm.solvers.nystrom import Nystrom
 from tausvm.solvers.working import Derivatives
@@ -21,15 +21,14 @@ from ..reference.qp import natural_size, reference_optimum
 from .cases import FLAWS, KERNELS, LOSSES, random_case
 
 seeds = st.integers(0, 100_000)
+SMALL = Panels(one_call=16, width=8)
 
 
 @pytest.mark.parametrize("n", [1, 7, 16, 40, 95, 130])
-def test_cholesky_by_panels(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
-    monkeypatch.setattr("tausvm.solvers.linalg.ONE_CALL", 16)
-    monkeypatch.setattr("tausvm.solvers.linalg.PANEL", 8)
+def test_cholesky_by_panels(n: int) -> None:
     root = np.random.default_rng(n).normal(size=(n, n))
     matrix = root @ root.T + np.eye(n)
-    factor = cholesky(matrix.copy(order="F"))
+    factor = cholesky(matrix.copy(order="F"), SMALL)
     np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(matrix), rtol=1e-9, atol=1e-10)
     right = np.arange(n, dtype=float)
     np.testing.assert_allclose(matrix @ cholesky_solve(factor, right), right, atol=1e-8)
@@ -55,13 +54,11 @@ def test_triangular_and_whole_solves(dtype: type, digits: float, shape: tuple[in
 
 
 @pytest.mark.parametrize("n", [5, 60])
-def test_cholesky_of_an_indefinite_matrix(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
-    monkeypatch.setattr("tausvm.solvers.linalg.ONE_CALL", 16)
-    monkeypatch.setattr("tausvm.solvers.linalg.PANEL", 8)
+def test_cholesky_of_an_indefinite_matrix(n: int) -> None:
     matrix = np.eye(n, order="F")
     matrix[-1, -1] = -1.0
     with pytest.raises(LinAlgError, match="not positive definite"):
-        cholesky(matrix)
+        cholesky(matrix, SMALL)
 
 
 @given(seeds, st.sampled_from(LOSSES), st.booleans())

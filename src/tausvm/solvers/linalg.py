@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,33 +18,43 @@ Array = NDArray[np.float64]
 #: float32 or float64
 Real = TypeVar("Real", bound=np.floating[Any])
 
-#: a factorisation up to this order is one LAPACK call (a quarter of a second)
-ONE_CALL = 3072
-PANEL = 512
 #: the first ridge, as a share of the mean diagonal, that may make up for rounding
 LIFT = 1e-14
 
 
-def cholesky(A: NDArray[Real]) -> NDArray[Real]:
+@dataclass(frozen=True)
+class Panels:
+    """How a factorisation is cut into pieces."""
+
+    #: up to this order it is one LAPACK call, a quarter of a second
+    one_call: int = 3072
+    #: columns of a piece, some tens of milliseconds
+    width: int = 512
+
+
+PANELS = Panels()
+
+
+def cholesky(A: NDArray[Real], panels: Panels = PANELS) -> NDArray[Real]:
     """The lower Cholesky factor of a Fortran-ordered matrix, in place.
 
     What is above the diagonal stays as it was. Large matrices go panel by panel, so that Python
     sees Ctrl-C in between.
     Raises LinAlgError where A is not positive definite.
     """
-    n = len(A)
-    if n <= ONE_CALL:
+    n, width = len(A), panels.width
+    if n <= panels.one_call:
         order = factorise(A)
         if order:
             raise LinAlgError(f"not positive definite at order {order}")
         return A
-    for k in range(0, n, PANEL):
-        e = min(k + PANEL, n)
+    for k in range(0, n, width):
+        e = min(k + width, n)
         if k:
-            for r in range(k, n, 4 * PANEL):
-                s = min(r + 4 * PANEL, n)
+            for r in range(k, n, 4 * width):
+                s = min(r + 4 * width, n)
                 A[r:s, k:e] -= A[r:s, :k] @ A[k:e, :k].T
-        A[k:e, k:e] = cholesky(np.asfortranarray(A[k:e, k:e]))
+        A[k:e, k:e] = cholesky(np.asfortranarray(A[k:e, k:e]), panels)
         if e < n:
             A[e:, k:e] = solve_lower(A[k:e, k:e], A[e:, k:e].T).T
     return A
@@ -150,6 +161,7 @@ def conjugate_gradients(
 
 __all__ = [
     "LinAlgError",
+    "Panels",
     "cholesky",
     "cholesky_solve",
     "conjugate_gradients",
