@@ -89,17 +89,6 @@ JOINT = tuple(
     for target, n, d in (("sine", 300, 1), ("easy", 300, 5), ("mcycle", 133, 0), ("engel", 235, 0))
     for epsilon in (0.0, 0.3)
 )
-#: sparse and wide rows, on which auto takes coordinate descent
-SWEPT = tuple(
-    place("LinearSVR", target, n, d, loss=loss, C=C)
-    for target, n, d, C in (
-        ("u00", 5_000, 0, 0.1),
-        ("u01", 5_000, 0, 10.0),
-        ("counts", 1_500, 5_000, 1.0),
-        ("counts", 20_000, 50_000, 1.0),
-    )
-    for loss in ("epsilon_insensitive", "squared_epsilon_insensitive")
-)
 #: a pace that never ends coordinate descent
 NEVER = settings("linear.Pace", first=10**9, most=10**9)
 #: the paper's linear paths, with a penalised offset
@@ -296,24 +285,6 @@ PARTS = {
         walked(begin_at_ends=False),
         PATHS,
     ),
-    "adaptive visits": Part(
-        "rows are visited by what they gain where passes are many; equally without it",
-        solver("linear.DualCD", adaptive=False),
-        SWEPT,
-        solver("linear.DualCD"),
-    ),
-    "shrinking of dual coordinate descent": Part(
-        "rows that have settled leave for a while; all are visited without it",
-        solver("linear.DualCD", shrinking=False),
-        SWEPT,
-        solver("linear.DualCD"),
-    ),
-    "rows in blocks": Part(
-        "neighbours in memory are visited together where data are large; a wholly random order",
-        solver("linear.DualCD", cached_entries=10**12),
-        (place("LinearSVR", "counts", 100_000, 50_000, C=0.1, loss="squared_epsilon_insensitive"),),
-        solver("linear.DualCD"),
-    ),
     "few entries to rounding": Part(
         "auto solves small linear problems to rounding; to the tolerance without it",
         solver("linear.LinearAuto", few_entries=0),
@@ -326,6 +297,6 @@ PARTS = {
     "Newton after slow sweeps": Part(
         "auto goes over to newton where coordinate descent is slow; it goes on without it",
         solver("linear.LinearAuto", squared=NEVER, corners=NEVER),
-        SWEPT,
+        LINEAR,
     ),
 }
