@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from tausvm import SVR, ExpectileSVR, QuantileSVR, TauSVC
+from tausvm import (
+    SVR,
+    ExpectileSVR,
+    LinearExpectileSVR,
+    LinearQuantileSVR,
+    LinearSVR,
+    QuantileSVR,
+    TauSVC,
+)
 from tausvm.persistence import load, save
 from tausvm.solvers import SMO, Block
 
@@ -82,3 +90,27 @@ def test_solvers_with_settings_of_their_own(tmp_path) -> None:
         for kind in ("nearest", "halves")
     )
     assert nearest < halves
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        LinearSVR(epsilon=0.05),
+        LinearSVR(solver="dual_cd"),
+        LinearQuantileSVR(tau=[0.9, 0.1]),
+        LinearExpectileSVR(tau=0.3),
+    ],
+    ids=lambda machine: f"{type(machine).__name__}-{machine.solver}",
+)
+def test_linear_machines_too(machine: LinearSVR) -> None:
+    warm = clone(machine).set_params(warm_start=True).fit(X, Y)
+    warm.set_params(C=3.0).fit(X, Y)
+    cold = clone(warm).fit(X, Y)
+    assert np.max(warm.dual_gap_) <= warm.tol
+    np.testing.assert_allclose(objectives(warm), objectives(cold), rtol=2 * warm.tol)
+    before = np.sum(cold.n_iter_)
+    assert np.sum(cold.set_params(warm_start=True).fit(X, Y).n_iter_) <= before
+    warm.fit(X[:, :2], Y)  # other features: from nothing
+    np.testing.assert_array_equal(warm.coef_, clone(warm).fit(X[:, :2], Y).coef_)
+    with pytest.raises(ValueError, match="warm_start must be"):
+        warm.set_params(warm_start=2).fit(X, Y)

@@ -62,6 +62,9 @@ class LinearSVR(LinearMachine):
         order in every fit.
     max_iter : int
         Bound on the passes over X of ``dual_cd`` and on the steps of ``newton``, −1 for none.
+    warm_start : bool
+        Begin from the solution of the last fit where that had as many rows and features. What is
+        found does not depend on it but for ``tol``.
 
     Attributes
     ----------
@@ -110,6 +113,7 @@ class LinearSVR(LinearMachine):
         verbose: bool | int = 0,
         random_state: Any = None,
         max_iter: int = 1000,
+        warm_start: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.tol = tol
@@ -124,6 +128,7 @@ class LinearSVR(LinearMachine):
         self.verbose = verbose
         self.random_state = random_state
         self.max_iter = max_iter
+        self.warm_start = warm_start
 
     def _losses(self) -> list[Loss]:
         check_choice("loss", self.loss, tuple(SVR_LOSSES))
@@ -155,7 +160,7 @@ class LinearQuantileSVR(LinearLevelMachine):
         Whether C counts in standard deviations of y (weighted; 1 where y is constant): cᵢ is
         C·wᵢ times that, and C = 1 is sensible in any unit. False takes C as it is.
     tol, fit_intercept, intercept_scaling, dual, solver, time_limit, verbose, random_state, \
-max_iter
+max_iter, warm_start
         As in :class:`LinearSVR`. ``time_limit`` covers all levels together, ``max_iter`` each.
 
     Attributes
@@ -208,7 +213,7 @@ class LinearExpectileSVR(LinearLevelMachine):
     scale_C : bool
         For :class:`LinearQuantileSVR`'s sake: a squared loss has the unit of ½‖w‖², so C has none.
     tol, fit_intercept, intercept_scaling, dual, solver, time_limit, verbose, random_state, \
-max_iter
+max_iter, warm_start
         As in :class:`LinearSVR`. ``time_limit`` covers all levels together, ``max_iter`` each.
 
     Attributes

@@ -21,6 +21,7 @@ from ..threads import one_blas_thread
 from .atomic import atomic
 from .data import TrainingSet, costs, validated
 from .levels import SeparateLevels
+from .warm import last_results
 from .linear_data import DTYPES, linear_training_set
 from .parameters import check_choice, check_flag, check_integer, check_positive, refuse
 from .progress import progress_log, warn_unless_solved
@@ -46,6 +47,7 @@ class LinearMachine(RegressorMixin, BaseEstimator):
     verbose: bool | int
     random_state: Any
     max_iter: int
+    warm_start: bool = False
 
     @abstractmethod
     def _losses(self) -> Sequence[Loss]:
@@ -84,6 +86,7 @@ class LinearMachine(RegressorMixin, BaseEstimator):
             check_positive("time_limit", self.time_limit)
         check_flag("verbose", self.verbose)
         check_integer("max_iter", self.max_iter, -1)
+        check_flag("warm_start", self.warm_start)
 
     @property
     def _solver(self) -> str | Solver:
@@ -131,6 +134,9 @@ class LinearMachine(RegressorMixin, BaseEstimator):
     ) -> list[SolverResult]:
         started = options.clock()
         operator, posing = LinearOperator(data.X), self._posing(data)
+        before = last_results(self, len(data), len(losses))
+        if before is not None and len(before[0].function) != operator.n_features:
+            before = None
         results: dict[int, SolverResult] = {}
         last: SolverResult | None = None
         with progress_log(bool(self.verbose)) as callback:
@@ -140,7 +146,8 @@ class LinearMachine(RegressorMixin, BaseEstimator):
                     left = self.time_limit - (options.clock() - started)
                     options = options.with_(time_limit=max(left, 0.0))
                 problem = posing.problem(operator, losses[k], self.C)
-                last = results[k] = solve(problem, self._solver, options, last)
+                start = last if before is None else before[k]
+                last = results[k] = solve(problem, self._solver, options, start)
         return [results[k] for k in range(len(losses))]
 
     def _posing(self, data: TrainingSet) -> Posing:
@@ -208,6 +215,7 @@ class LinearLevelMachine(SeparateLevels, LinearMachine):
         verbose: bool | int = 0,
         random_state: Any = None,
         max_iter: int = 1000,
+        warm_start: bool = False,
     ) -> None:
         self.tau = tau
         self.epsilon = epsilon
@@ -222,6 +230,7 @@ class LinearLevelMachine(SeparateLevels, LinearMachine):
         self.verbose = verbose
         self.random_state = random_state
         self.max_iter = max_iter
+        self.warm_start = warm_start
 
 
 @dataclass(frozen=True)

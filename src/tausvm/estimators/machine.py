@@ -37,6 +37,7 @@ from .parameters import (
     check_positive,
 )
 from .progress import progress_log, warn_unless_solved
+from .warm import last_results
 
 Array = NDArray[np.float64]
 
@@ -161,7 +162,7 @@ class KernelMachine(BaseEstimator):
         options: SolverOptions,
     ) -> list[SolverResult]:
         started = time.perf_counter()
-        before = self._last_results(len(data), len(levels))
+        before = last_results(self, len(data), len(levels))
         gram = self._gram(data)
         results: dict[int, SolverResult] = {}
         last: SolverResult | None = None
@@ -177,14 +178,6 @@ class KernelMachine(BaseEstimator):
                 last = None if order is None else results[k]
                 self._check_bounded(results[k].dual_gap)
         return [results[k] for k in range(len(levels))]
-
-    def _last_results(self, n: int, n_levels: int) -> list[SolverResult] | None:
-        """Those of the last fit, if this one may begin from them."""
-        if not self.warm_start or not hasattr(self, "result_"):
-            return None
-        last = self.result_ if isinstance(self.result_, list) else [self.result_]
-        fits = len(last) == n_levels and all(len(result.beta) == n for result in last)
-        return last if fits else None
 
     @property
     def _solver(self) -> str | Solver:
