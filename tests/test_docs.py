@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,15 @@ def test_every_public_name_is_in_the_reference() -> None:
     listed = (ROOT / "docs" / "api.md").read_text(encoding="utf-8").split()
     missing = [name for name in tausvm.__all__ if name != "__version__" and name not in listed]
     assert not missing
+
+
+def test_the_walks_name_modules_that_exist() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:estimators|selection|operators|solvers|_core)\.[a-z_.]+)`", page)
+    assert len(named) > 20
+    for name in named:
+        package, _, last = f"tausvm.{name}".rpartition(".")
+        assert find_spec(f"tausvm.{name}") or hasattr(import_module(package), last), name
 
 
 def test_pages_build_without_warnings(tmp_path: Path) -> None:
