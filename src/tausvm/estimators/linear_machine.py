@@ -21,10 +21,10 @@ from ..threads import one_blas_thread
 from .atomic import atomic
 from .data import TrainingSet, costs, validated
 from .levels import SeparateLevels
-from .warm import last_results
 from .linear_data import DTYPES, linear_training_set
 from .parameters import check_choice, check_flag, check_integer, check_positive, refuse
 from .progress import progress_log, warn_unless_solved
+from .warm import last_results
 
 Array = NDArray[np.float64]
 
