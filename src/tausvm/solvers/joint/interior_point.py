@@ -60,7 +60,7 @@ class JointInteriorPoint(Solver):
     #: ``finest``: two steps more, and up to a sixth fewer support vectors (mcycle, engel,
     #: BostonHousing, airfoil_noise), as many as have residuals longer than ε
     settling: float = 1e-2
-    finest: float = 1e-8
+    finest: float = 1e-13
     cones: Cones = field(default_factory=Cones)
     equations: Equations = field(default_factory=Equations)
 
@@ -76,7 +76,8 @@ class JointInteriorPoint(Solver):
             point = good_enough(monitor, options.tol, start)
             if point is None:
                 walk.run(self.equations)
-            if monitor.status is Status.NUMERICAL_ERROR and walk.reduced:
+            failed = monitor.status is Status.NUMERICAL_ERROR and walk.gap > options.tol
+            if failed and walk.reduced:
                 # written out, the equations round less: at C = 1e5 and more (mcycle, engel) they
                 # reach a gap of 1e-9 where the reduced ones end at 1e-7
                 walk.run(self.equations.written_out())
@@ -102,6 +103,8 @@ class _Walk:
         self.settings, self.monitor, self.problem = settings, monitor, monitor.problem
         self.n_iter = 0
         self.iterate: Iterate | None = None
+        #: the smallest gap so far
+        self.gap = np.inf
         self._checked: Point | None = None
 
     @property
@@ -166,8 +169,9 @@ class _Walk:
         self._failures = self._failures + 1 if monitor.gap > 0.5 * self._best else 0
         self._best = min(self._best, monitor.gap)
         # entries may take a few steps more to settle than the gap does to close
-        if monitor.certify(self._feasible(iterate.alpha, iterate.b)).gap <= options.tol:
-            self._waited += 1
+        unsettled = monitor.certify(self._feasible(iterate.alpha, iterate.b)).gap
+        self._waited += unsettled <= options.tol
+        self.gap = min(self.gap, monitor.gap, unsettled)
         if self._failures > settings.patience or self._waited > settings.wait or last:
             self._give_up(iterate.alpha, iterate.b)
             return True
