@@ -223,9 +223,14 @@ class Search:
             self._fit(wanted & self._close_to_best(), folds)
 
     def _first_folds(self) -> int:
-        """How many folds have rows enough to rule points out; 0 where all together have not."""
+        """How many folds have rows enough to rule points out; 0 where it takes too many.
+
+        All C of a squared loss cost little more than some: what is left out on the last folds is
+        not worth the looks.
+        """
         rows = np.cumsum([len(fold.validation) for fold in self.task.folds])
-        enough = np.flatnonzero(rows >= self.task.settings.race.rows)
+        most = 1 if self.task.squared else len(rows)
+        enough = np.flatnonzero(rows[:most] >= self.task.settings.race.rows)
         return int(enough[0]) + 1 if len(enough) else 0
 
     @property

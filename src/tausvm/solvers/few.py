@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._core.coordinates import HALVES, CoordinateState
 from .._core.pairs import PairState
+from ..losses.terms import DualTerms
 from .family import Mask, Work
 
 Array = NDArray[np.float64]
@@ -31,18 +32,32 @@ def polish(work: Work, wanted: Mask) -> None:
         if work.stop():
             return
         place = (int(loss), int(k))
-        problem = family.problem(place)
-        numbers = problem.terms.numbers
-        beta = problem.feasible(work.result.beta[place])
+        terms = family.terms_at(place)
+        beta = _within(work.result.beta[place], terms, family.offset)
         gradient = rows @ beta - y
         if family.offset:
-            state = PairState(beta, gradient, numbers, diagonal)
+            state = PairState(beta, gradient, terms.numbers, diagonal)
         else:
-            state = CoordinateState(beta, gradient, numbers, diagonal, HALVES)
+            state = CoordinateState(beta, gradient, terms.numbers, diagonal, HALVES)
         state.run(rows, slots, None, tol, int(work.settings.few_steps * n))
-        fitted = gradient + y
-        intercept = float(problem.best_intercept(fitted))
-        primal = problem.primal_value(beta, fitted, intercept)
-        gap = primal - problem.dual_value(beta, beta, fitted)
+        intercept = 0.0
+        if isinstance(state, PairState):  # what may still rise and what may still fall bound b
+            intercept = 0.5 * (state.up + state.down)
+        losses = float(terms.conjugate(-gradient - intercept).sum())
+        norm = float(beta @ (gradient + y))
+        primal = 0.5 * norm + losses
+        gap = primal - (float(beta @ y) - 0.5 * norm - float(terms.value(beta).sum()))
         if np.isfinite(gap):
             work.result.note(place, beta, intercept, gap, primal)
+
+
+def _within(beta: Array, terms: DualTerms, offset: bool) -> Array:
+    """β without what float32 has rounded: within its bounds, and of sum 0 where b is free."""
+    lower, upper = terms.lower, terms.upper
+    beta = np.clip(beta, lower, upper)
+    excess = float(beta.sum()) if offset else 0.0
+    if excess == 0:
+        return beta
+    room = beta - lower if excess > 0 else upper - beta
+    share = room / room.sum() if np.isfinite(room).all() else 1.0 / len(beta)
+    return np.asarray(beta - excess * share)
