@@ -113,4 +113,4 @@ def test_linear_machines_too(machine: LinearSVR) -> None:
     warm.fit(X[:, :2], Y)  # other features: from nothing
     np.testing.assert_array_equal(warm.coef_, clone(warm).fit(X[:, :2], Y).coef_)
     with pytest.raises(ValueError, match="warm_start must be"):
-        warm.set_params(warm_start=2).fit(X, Y)
+        warm.set_params(warm_start="yes").fit(X, Y)

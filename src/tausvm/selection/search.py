@@ -218,9 +218,13 @@ class Search:
                 self._fit(wanted, part, rough=True)
         else:
             self._fit(wanted, folds, rough=True)
-        few = len(self.task.y) <= self.task.settings.many.few
-        if self.task.race_gap > 1.0 or few:
+        if self.task.race_gap > 1.0 or self._few:
             self._fit(wanted & self._close_to_best(), folds)
+
+    @property
+    def _few(self) -> bool:
+        """Whether rows are so few that fits which may win are solved to rounding."""
+        return len(self.task.y) <= self.task.settings.many.few
 
     def _first_folds(self) -> int:
         """How many folds have rows enough to rule points out; 0 where it takes too many.
@@ -375,15 +379,13 @@ class Search:
     def _close_to_best(self) -> Mask:
         """The points whose rough score may be the best one but for what it is wrong by.
 
-        That is as much as their gap, a share of what constants cost. Those whose fits ran out of
-        steps are left with it, but for the doubtful ones.
+        That is as much as their gap, a share of what constants cost. On few rows it may be that of
+        a fold alone, which has a say too. Points whose fits ran out of steps are left with it, but
+        for the doubtful ones.
         """
-        race = self.task.settings.race
-        means = np.nan_to_num(self.means, nan=-np.inf)
-        best = means.max(axis=(1, 2), keepdims=True)
-        gap = self.task.goal(rough=True).gap
-        wrong = np.maximum(race.slack * np.abs(best), gap * self._constants[:, None, None])
-        close = means >= best - wrong
+        close = self._near_best(self.means[..., None])
+        if self._few:
+            close |= self._near_best(self.scores)
         for place in np.argwhere(close).tolist():
             close[tuple(place)] = self.point(*place) not in self.hard
         close[close.sum(axis=(1, 2)) == 1] = False  # one alone is chosen anyway
@@ -391,6 +393,15 @@ class Search:
             for g, c in self._doubtful(level):
                 close[level, g, c] = True
         return close
+
+    def _near_best(self, scores: Array) -> Mask:
+        """Whose score is the best one in any column, but for what a rough fit is wrong by."""
+        race, gap = self.task.settings.race, self.task.goal(rough=True).gap
+        known = np.nan_to_num(scores, nan=-np.inf)
+        best = known.max(axis=(1, 2), keepdims=True)
+        wrong = np.maximum(race.slack * np.abs(best), gap * self._constants[:, None, None, None])
+        near: Mask = (known >= best - wrong).any(axis=3)
+        return near
 
     def point(self, level: int, g: int, c: int) -> Point:
         """A place of the grid by its level and values, which stay when the grid grows."""
