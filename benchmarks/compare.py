@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for k, name in enumerate(args.points):
             until = ends - share * (len(args.points) - 1 - k)  # time left over goes to the next
             print(f"\n{name}: {LISTS[name].__doc__ or name}\n{header()}")
-            wanted = sorted(LISTS[name](), key=lambda place: place.n)
+            wanted = LISTS[name]()
             pairs = list(compared({"old": old, "new": new}, wanted, until, args))
             means[name] = {clock: geometric_mean(pairs, clock) for clock in CLOCKS}
             print(summary(pairs, len(wanted)))
