@@ -13,7 +13,8 @@ from typing import Any
 from .compare_lists import place
 from .places import Place
 
-SMALL = ("mcycle", "engel", "GAGurine")
+#: up to 300 rows
+SMALL = ("mcycle", "birthwt", "engel")
 MIDDLE = ("nc_crime", "concrete_comp", "airfoil_noise", "updrs_motor")
 
 
