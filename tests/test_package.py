@@ -43,6 +43,14 @@ def test_meson_lists_every_module() -> None:
         assert f"'{wanted}'" in listed, f"{relative} is not in meson.build"
 
 
+@pytest.mark.parametrize("job", ["oldest", "sanitize"])
+def test_jobs_name_tests_that_exist(job: str) -> None:
+    root = SOURCE.parent.parent
+    listed = re.search(r"^tests=\((.*?)^\)", (root / ".ci" / job).read_text(), re.M | re.S)
+    assert listed
+    assert [name for name in listed[1].split() if not (root / name).exists()] == []
+
+
 def test_version() -> None:
     assert tausvm.__version__ == metadata.version("tausvm")
     assert re.fullmatch(r"\d+\.\d+\.\d+.*", tausvm.__version__)
