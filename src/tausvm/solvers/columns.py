@@ -38,8 +38,6 @@ Array = NDArray[np.float64]
 Floats = NDArray[np.float32]
 Index = NDArray[np.int64]
 
-#: steps between two looks at which columns are worth going on with, where there are no factors
-LOOK_STEPS = 20
 #: what is added to the diagonal of the landmarks' matrix, against the rounding of float32
 JITTER = 1e-5
 
@@ -71,8 +69,8 @@ def solve_columns(work: Work) -> None:
     n, rest = len(loop.matrix), np.arange(len(loop.places))
     low_rank = loop.low_rank()
     if n > settings.factor_order:
-        for _ in range(0, settings.iterations, LOOK_STEPS):
-            rest = loop.run(rest[~loop.hopeless(rest)], low_rank, LOOK_STEPS)
+        for _ in range(0, settings.iterations, settings.look_after):
+            rest = loop.run(rest[~loop.hopeless(rest)], low_rank, settings.look_after)
         loop.note(rest)
         return
     steps = max(settings.factor_after_least, settings.factor_after * n // 1000)

@@ -64,6 +64,8 @@ class Many:
     factor_after: int = 12
     #: but not less than this, however small the matrix
     factor_after_least: int = 8
+    #: steps between two looks at which problems are worth going on with, where there are no factors
+    look_after: int = 20
     #: one factor serves ridges of this ratio
     factor_ratio: float = 3.2
     #: bytes of factors held at a time
