@@ -100,9 +100,13 @@ PATHS = tuple(
 #: linear machines with many features
 LINEAR = tuple(
     place("LinearSVR", target, n, d, loss=loss, C=C)
-    for target, n, d in (("u00", 5_000, 0), ("counts", 1_500, 5_000), ("counts", 20_000, 50_000))
+    for target, n, d in (
+        ("counts", 1_500, 5_000),
+        ("counts", 3_000, 2_000),
+        ("counts", 20_000, 50_000),
+    )
     for loss in ("epsilon_insensitive", "squared_epsilon_insensitive")
-    for C in (0.1, 1.0)
+    for C in (0.01, 0.1)
 )
 #: unknowns up to which a matrix is written out whatever its rank
 DENSE = {"few": 10**9, "dense": 10**9}
@@ -226,6 +230,11 @@ PARTS = {
             place("LinearSVR", "counts", 100_000, 100_000, loss=loss)
             for loss in ("epsilon_insensitive", "squared_epsilon_insensitive")
         ),
+    ),
+    "weights fetched early": Part(
+        "those of the next row while a row is worked on, where features are many; not without it",
+        linear(cached_weights=10**15),
+        (place("LinearSVR", "counts", 100_000, 1_000_000, C=0.01),),
     ),
     "rows held at their bounds": Part(
         "proximal steps on the rows near a corner; on all rows without it",

@@ -209,6 +209,29 @@ static inline void row_add_outer(const RowTable *table, Row row, double weight, 
     SPARSE_ROW(add_outer, weight, out, table->n_columns, row.length);
 }
 
+/* ask early for what a sparse row will need: its numbers, and later the weights at its columns */
+static inline void fetch_early(const void *at)
+{
+#if defined(__GNUC__)
+    __builtin_prefetch(at, 0, 3);
+#else
+    (void)at;
+#endif
+}
+
+static inline void row_fetch(Row row)
+{
+    fetch_early(row.x);
+    fetch_early(row.at);
+}
+
+static inline void row_fetch_weights(const RowTable *table, Row row, const double *w)
+{
+    for (int64_t k = 0; k < row.length; k++)
+        fetch_early(w + (table->wide_columns ? ((const int64_t *)row.at)[k]
+                                             : ((const int32_t *)row.at)[k]));
+}
+
 #undef SPARSE_ROW
 #undef DENSE_ROW
 

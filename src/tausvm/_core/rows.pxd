@@ -20,6 +20,8 @@ cdef extern from "rows.h" nogil:
     void row_add_squares(const RowTable*, Row, double, double*)
     void row_scale(const RowTable*, Row, double, double*)
     void row_add_outer(const RowTable*, Row, double, double*)
+    void row_fetch(Row)
+    void row_fetch_weights(const RowTable*, Row, const double*)
 
 
 cdef class Matrix:

@@ -3,7 +3,8 @@
 from libc.stdint cimport int32_t, int64_t
 
 from .checks cimport check
-from .rows cimport Matrix, Row, RowTable, row_add, row_dot, row_of, row_square
+from .rows cimport Matrix, Row, RowTable, row_add, row_dot, row_fetch, row_fetch_weights, row_of, \
+    row_square
 from .terms cimport Term, TermTable, term_of, term_table
 
 cdef extern from "sweeps.h" nogil:
@@ -35,6 +36,8 @@ cdef class Sweep:
     ----------
     intercept, total : float
         b, and Σβ.
+    early : bool
+        Whether the weights of sparse rows are fetched while the row before is worked on.
     threshold : float
         Rows leave whose conditions (26)–(28) hold by more than this.
     violations, largest, gap, gained : float
@@ -53,6 +56,7 @@ cdef class Sweep:
     cdef public double intercept
     cdef public double total
     cdef public double threshold
+    cdef public bint early
 
     def __init__(self, Matrix matrix not None, const double[::1] y, const double[:, :] terms,
                  double[::1] squares, double column, double[::1] beta, double[::1] w):
@@ -64,6 +68,7 @@ cdef class Sweep:
         self.matrix, self.y, self.numbers = matrix, y, terms
         self.squares, self.beta, self.w, self.column = squares, beta, w, column
         self.intercept, self.total, self.threshold = 0.0, 0.0, float("inf")
+        self.early = False
         self.begin()
 
     def begin(self):
@@ -102,6 +107,7 @@ cdef class Sweep:
         cdef Term t
         cdef Row row
         cdef Met met = self.met
+        cdef bint early = self.early and rows.columns != NULL
         check(0 <= begin and end <= order.shape[0] and order.shape[0] == gains.shape[0],
               "begin and end must be within the order, which must have as many gains")
         for s in range(begin, end):
@@ -110,6 +116,10 @@ cdef class Sweep:
         check(least >= 0 and most < n, "order must name samples")
         with nogil:
             for s in range(begin, end):
+                if early and s + 1 < end:
+                    row_fetch_weights(rows, row_of(rows, order[s + 1]), w)
+                if early and s + 2 < end:
+                    row_fetch(row_of(rows, order[s + 2]))
                 i = order[s]
                 row = row_of(rows, i)
                 gradient = row_dot(rows, row, w) + b - y[i]

@@ -30,6 +30,9 @@ class Systems:
 
     #: features up to which the Hessian is a matrix; at 600 a factorisation takes 10 ms
     direct: int = 600
+    #: the matrix is summed up afresh where fewer than this share of its most rows are active: what
+    #: rows that have left again leave behind is rounding
+    afresh_share: float = 0.05
     #: active rows up to which their inner products are held: 8 MB, and a factorisation of 50 ms
     most_rows: int = 1000
     #: operations of a factorisation that take as long as one of a product with X. Conjugate
@@ -43,7 +46,7 @@ class Systems:
 
     def of(self, n: int, d: int) -> Direct | Iterative:
         """For problems of n rows and d features."""
-        return Direct(n, d) if d <= self.direct else Iterative(self)
+        return Direct(n, d, self) if d <= self.direct else Iterative(self)
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,8 @@ class Model:
 class Direct:
     """The Hessian as a matrix, kept up to date by the rows whose weight changed."""
 
-    def __init__(self, n: int, d: int) -> None:
+    def __init__(self, n: int, d: int, settings: Systems) -> None:
+        self.settings = settings
         self.weight = np.zeros(n)
         self.matrix = np.zeros((d + 1, d + 1))
         self.largest = 0
@@ -94,8 +98,7 @@ class Direct:
         moved, active = np.count_nonzero(change), np.count_nonzero(weight)
         if moved == 0:
             return
-        # sums of many rows that have left again would leave their rounding behind
-        if moved >= active or active < 0.05 * self.largest:
+        if moved >= active or active < self.settings.afresh_share * self.largest:
             self.matrix[:] = 0.0
             change, self.largest = weight, 0
         self.largest = max(self.largest, int(active))
