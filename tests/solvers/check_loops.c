@@ -6,11 +6,12 @@
 #include <stdlib.h>
 
 #include "columns.h"
-#include "linear.h"
 #include "loops.h"
 #include "path_loops.h"
 #include "pieces.h"
+#include "rows.h"
 #include "single.h"
+#include "visits.h"
 
 #define MOST 2080
 #define SHIFTS 4 /* starts beyond an aligned address, in numbers */
@@ -420,9 +421,9 @@ static void check_columns(void)
         COPY(before, w);                                                                \
         for (int64_t k = 0; k < n; k++)                                                 \
             dot += (double)x[k] * w[k];                                                 \
-        double found = dense_dot_##SUFFIX(x, w, n);                                     \
+        double found = dot_##SUFFIX(x, w, n);                                           \
         expect(close_to(found, dot, 0, 1e-15 * n), "dense_dot " #SUFFIX, found, dot);   \
-        dense_add_##SUFFIX(x, step, w, n);                                              \
+        add_##SUFFIX(x, step, w, n);                                                    \
         for (int64_t k = 0; k < n; k++)                                                 \
             expect(close_to(w[k], before[k] + step * (double)x[k], 0, 1e-15),           \
                    "dense_add " #SUFFIX, w[k], before[k]);                              \
