@@ -78,7 +78,7 @@ class Auto(Solver):
                 f"{self.newton.direct} samples",
                 self._smooth,
                 self.newton,
-                "0.1 to 0.7 of the time of block at large C or small rank, 1 to 4 times it elsewhere",
+                "0.1 to 0.7 of block's time at large C or small rank, else 1 to 4 times",
             ),
             Row(
                 f"at most {self.few_samples} samples, kernel matrix in memory",
@@ -166,7 +166,7 @@ def explain(problem: Problem, auto: Auto | LinearAuto | None = None) -> str:
        primal_dual_cd   several levels or outputs
                         (no matrix beside that of the kernel)
        newton           squared loss without ε, kernel matrix in memory or at most 1500 samples
-                        (0.1 to 0.7 of the time of block at large C or small rank, 1 to 4 times it elsewhere)
+                        (0.1 to 0.7 of block's time at large C or small rank, else 1 to 4 times)
     -> interior_point   at most 300 samples, kernel matrix in memory
                         (some 10 ms to a gap of 1e-11 at 300 samples, however hard the problem is)
        block            everything else
