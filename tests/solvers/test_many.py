@@ -7,7 +7,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from tausvm.losses import EpsilonInsensitive, Pinball, SquaredEpsilonInsensitive, SquaredPinball
 from tausvm.operators import GivenKernel, HeldKernel
 from tausvm.solvers import Family, Goal, Many, Point, Stop, certificate, solve, solve_many
-from tausvm.solvers.columns import LowRank
+from tausvm.solvers.many.columns import LowRank
 from tausvm.solvers.result import SolverOptions
 
 from ..estimators.data import wave

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..solvers.family import ManyResult, Mask, Starts
-from ..solvers.many import solve_many
+from ..solvers.many import ManyResult, Mask, Starts, solve_many
 from ..solvers.monitor import OutOfTime
 from .judge import Judge
 from .matrices import fold_grams

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..solvers.family import Place
+from ..solvers.many import Place
 from .scoring import OwnLoss
 from .task import Fold, Task
 

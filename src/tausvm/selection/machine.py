@@ -31,7 +31,7 @@ from ..estimators.regression import KernelRegressor
 from ..kernels import Points, make_kernel
 from ..losses import Loss
 from ..solvers import SolverOptions
-from ..solvers.family import Stop
+from ..solvers.many import Stop
 from ..solvers.units import Units, root_mean_square, spread
 from .committee import Committee
 from .grid import GAMMA_KERNELS, Axis, check_axis, cost_range, gamma_range, make_axis

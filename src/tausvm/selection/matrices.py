@@ -11,7 +11,7 @@ from .._core.gram import gather_block
 from ..kernels import Kernel, Points, make_kernel
 from ..operators import CachedKernel, HeldKernel, KernelOperator
 from ..operators.base import CHUNK_BYTES
-from ..solvers.family import Stop
+from ..solvers.many import Stop
 from .judge import Predictor
 from .task import Fold, Task
 

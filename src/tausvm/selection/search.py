@@ -13,7 +13,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from scipy.ndimage import binary_dilation
 
-from ..solvers.family import Mask, Place
+from ..solvers.many import Mask, Place
 from ..threads import one_blas_thread
 from .folds import Ask, FoldScores, fit_gamma
 from .grid import Axis

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..solvers.family import Many
+from ..solvers.many import Many
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from ..losses import Loss
 from ..losses.terms import DualTerms
 from ..operators import KernelOperator
 from ..solvers import SolverOptions
-from ..solvers.family import Family, Goal, Many, Stop
+from ..solvers.many import Family, Goal, Many, Stop
 from ..solvers.onedim import best_offset
 from ..solvers.units import Units, spread
 from .memory import Memory

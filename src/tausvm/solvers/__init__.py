@@ -27,11 +27,10 @@ from . import linear
 from .auto import Auto, explain
 from .barrier import Barrier
 from .block import Block
-from .family import Family, Goal, Many, ManyResult, Stop
 from .interior_point import InteriorPoint
 from .joint.interior_point import JointInteriorPoint
 from .joint.settings import Cones, Equations
-from .many import solve_many
+from .many import Family, Goal, Many, ManyResult, Stop, solve_many
 from .newton import Newton
 from .polishing import Polishing
 from .primal_dual_cd import PrimalDualCD

@@ -29,10 +29,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.columns import Columns
+from ..._core.columns import Columns
+from ..linalg import LinAlgError, cholesky, cholesky_solve
+from ..nystrom import landmark_factor
 from .family import Mask, Place, Work
-from .linalg import LinAlgError, cholesky, cholesky_solve
-from .nystrom import landmark_factor
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.float32]

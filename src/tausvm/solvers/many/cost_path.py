@@ -16,11 +16,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.coordinates import HALVES, CoordinateState
-from .._core.single import SinglePairs
-from ..losses.terms import DualTerms
+from ..._core.coordinates import HALVES, CoordinateState
+from ..._core.single import SinglePairs
+from ...losses.terms import DualTerms
+from ..onedim import project_onto_sum
 from .family import Work
-from .onedim import project_onto_sum
 
 Array = NDArray[np.float64]
 

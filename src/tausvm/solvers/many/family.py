@@ -12,11 +12,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..losses.terms import LOWER, RIDGE_MINUS, RIDGE_PLUS, UPPER, DualTerms
-from ..operators import KernelOperator
-from .monitor import OutOfTime
-from .onedim import best_offset
-from .problem import Problem
+from ...losses.terms import LOWER, RIDGE_MINUS, RIDGE_PLUS, UPPER, DualTerms
+from ...operators import KernelOperator
+from ..monitor import OutOfTime
+from ..onedim import best_offset
+from ..problem import Problem
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating]

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..newton import serves
+from ..problem import Problem
+from ..result import Progress, SolverOptions, SolverResult, Status
 from .family import Mask, Place, Work
-from .newton import serves
-from .problem import Problem
-from .result import Progress, SolverOptions, SolverResult, Status
 
 Array = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ def _solved(
     work: Work, place: Place, problem: Problem, start: SolverResult | None
 ) -> SolverResult | None:
     """One solution, None without any."""
-    from . import solve  # which is built of everything else
+    from .. import solve  # which is built of everything else
 
     settings = work.settings
 

@@ -5,9 +5,9 @@
 The problems share K and y. How they share the work depends on the loss:
 
 - squared losses without ε: all problems at a time by conjugate gradients, so that products with K
-  are products of matrices (:mod:`~tausvm.solvers.columns`);
+  are products of matrices (:mod:`~tausvm.solvers.many.columns`);
 - losses that grow linearly: along C by steps on a few variables, each problem from the one before
-  (:mod:`~tausvm.solvers.cost_path`);
+  (:mod:`~tausvm.solvers.many.cost_path`);
 - whatever else: one after the other by :func:`~tausvm.solvers.solve`, from the best neighbour.
 
 Gaps are those of the matrix as it is held, mostly in float32: good enough to choose among models.

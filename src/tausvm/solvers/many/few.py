@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.coordinates import HALVES, CoordinateState
-from .._core.pairs import PairState
-from ..losses.terms import DualTerms
+from ..._core.coordinates import HALVES, CoordinateState
+from ..._core.pairs import PairState
+from ...losses.terms import DualTerms
 from .family import Mask, Work
 
 Array = NDArray[np.float64]
