@@ -106,7 +106,7 @@ CASES = {
     "unknown kind": (fit("--kind", "forest"), ["--kind", "'forest'", "quantile"]),
     "unknown kernel": (fit("--kernel", "magic"), ["--kernel", "'magic'"]),
     "negative C": (fit("--C", "-1"), ["--C", "-1"]),
-    "C not a number": (fit("--C", "much"), ["--C", "much"]),
+    "C not a number": (fit("--C", "much"), ["--C", "valid"]),
     "gamma": (fit("--gamma", "wide"), ["--gamma", "'wide'"]),
     "tolerance": (fit("--tol", "0"), ["--tol"]),
     "negative epsilon": (fit("--epsilon", "-0.1"), ["--epsilon"]),
