@@ -186,3 +186,14 @@ def test_low_rank_approximation_of_a_smooth_kernel():
     np.testing.assert_allclose(low.vectors.T @ low.vectors, np.eye(len(low.values)), atol=1e-2)
     near = (low.vectors * low.values) @ low.vectors.T
     np.testing.assert_allclose(near, matrix, atol=1e-2)
+
+
+def test_steps_that_overflow_show_in_gaps_and_not_in_warnings():
+    """Kernel values that float32 can hold, and whose products it cannot."""
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    matrix = (1e9 * (rows @ rows.T) ** 3).astype(np.float32)
+    y = np.sin(rows[:, 0])
+    terms = [SquaredPinball(0.5).dual_terms(y, np.ones(60))]
+    problems = Family(HeldKernel(1e20 * matrix), y, terms, np.array([1e-3, 1e8]))
+    result = solve_many(problems, GOAL, settings=Many(finish=False))
+    assert not result.reached[~np.isfinite(result.gap)].any()

@@ -60,6 +60,15 @@ def solve_many(
         settings or Many(),
         ManyResult.of(family),
     )
+    # a step that overflows shows in the objectives, which every gap is made of
+    with np.errstate(over="ignore", invalid="ignore"):
+        _solve(work)
+    return work.result
+
+
+def _solve(work: Work) -> None:
+    """By what the problems can share, and one by one what that leaves."""
+    family = work.family
     result, rest = work.result, work.wanted
     if _shared(work) and (family.weight is not None or family.linear):
         if family.weight is not None:
@@ -74,7 +83,6 @@ def solve_many(
             result.intercept[~result.reached] = np.nan
     if rest.any() and not work.stop():
         solve_one_by_one(work, rest)
-    return result
 
 
 def _shared(work: Work) -> bool:
