@@ -52,7 +52,7 @@ def newton(**fields: Any) -> dict[str, Any]:
 
 def tuned(**fields: Any) -> dict[str, Any]:
     """A selection whose many problems are solved with changed settings."""
-    many = settings("family.Many", **fields)
+    many = settings("many.Many", **fields)
     return {"_settings": {"class": "tausvm.selection.settings.SelectionSettings", "many": many}}
 
 
