@@ -130,7 +130,6 @@ class SolverOptions:
     tol: float = 1e-4
     max_iter: int = -1
     time_limit: float | None = None
-    shrinking: bool = True
     callback: Callable[[Progress], object] | None = None
     seed: int = 0
     rule: StoppingRule | None = None
