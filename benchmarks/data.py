@@ -31,6 +31,16 @@ def data_folder() -> Path:
     return folder
 
 
+def find(name: str) -> Path:
+    """The file of a data set."""
+    folder = data_folder()
+    files = [folder / f"{name}.csv", folder / f"{name}.csv.gz"]
+    found = next((file for file in files if file.is_file()), None)
+    if found is None:
+        raise FileNotFoundError(f"no data set {name!r} in {folder}")
+    return found
+
+
 def load(
     name: str, scaling: str = "standard", max_rows: int | None = None, seed: int = 0
 ) -> tuple[Array, Array]:
@@ -47,12 +57,7 @@ def load(
     seed : int
         Of that draw.
     """
-    folder = data_folder()
-    files = [folder / f"{name}.csv", folder / f"{name}.csv.gz"]
-    found = next((file for file in files if file.is_file()), None)
-    if found is None:
-        raise FileNotFoundError(f"no data set {name!r} in {folder}")
-    table = scale(pd.read_csv(found).to_numpy(np.float64), scaling)
+    table = scale(pd.read_csv(find(name)).to_numpy(np.float64), scaling)
     if max_rows is not None and len(table) > max_rows:
         table = table[np.random.default_rng(seed).permutation(len(table))[:max_rows]]
     return np.ascontiguousarray(table[:, :-1]), np.ascontiguousarray(table[:, -1])

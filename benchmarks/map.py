@@ -39,6 +39,8 @@ RIVAL_PATIENCE = 3.0
 SHORT_FIT = 0.02
 #: three rounds whatever the first shows, where one takes less than these seconds
 SHORT = 1.0
+#: whose versions are noted
+PACKAGES = ("numpy", "scipy", "scikit-learn", "liquidSVM", "liblinear-official", "cvxopt")
 
 
 @dataclass(frozen=True)
@@ -224,13 +226,13 @@ def line_of(record: Record) -> str:
     return f"{record.place.estimator:<20} {record.place.title:<45} ms: {', '.join(parts)}"
 
 
-def about() -> dict[str, Any]:
+def about(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
     """What the numbers were measured with."""
     commit = subprocess.run(
         ["git", "-C", str(ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True
     ).stdout.strip()
     versions = {}
-    for name in ("numpy", "scipy", "scikit-learn", "liquidSVM", "liblinear-official", "cvxopt"):
+    for name in packages:
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

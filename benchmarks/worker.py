@@ -50,10 +50,13 @@ class Worker:
     tree : Path or None
         A folder whose ``src/tausvm`` is built, or an interpreter that has tausvm installed;
         None is the tausvm of this process.
+    module : str
+        What the process runs; it answers by :func:`serve`.
     """
 
-    def __init__(self, tree: Path | None = None) -> None:
+    def __init__(self, tree: Path | None = None, module: str = "benchmarks.worker") -> None:
         self.tree = tree
+        self.module = module
         self.process: subprocess.Popen[str] | None = None
 
     def ask(self, request: dict[str, Any], limit: float) -> dict[str, Any]:
@@ -95,7 +98,7 @@ class Worker:
             python, paths = str(self.tree), [str(ROOT)]
         environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(paths)}
         self.process = subprocess.Popen(
-            [python, "-m", "benchmarks.worker"],
+            [python, "-m", self.module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -231,7 +234,7 @@ def judged(model: Any) -> dict[str, Any]:
     return {"gap": worst, "solved": tol is None or worst <= tol}
 
 
-def main() -> None:
+def serve(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Answer requests until there are no more."""
     import tausvm  # loaded before the first request: an import is not what is measured
 
@@ -239,10 +242,9 @@ def main() -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is not an answer
     print(json.dumps({"tausvm": tausvm.__file__}), file=answers, flush=True)
-    bench = Bench()
     for line in sys.stdin:
-        print(json.dumps(bench.answer(json.loads(line))), file=answers, flush=True)
+        print(json.dumps(answer(json.loads(line))), file=answers, flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    serve(Bench().answer)
