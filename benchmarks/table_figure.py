@@ -80,7 +80,7 @@ def rank_diagram(labels: Sequence[str], mean_ranks: Array, tables: int, file: Pa
         side = 1 - 0.08 * count if left else count + 0.08 * count
         axis.plot([rank, rank, side], [0, height, height], color=colour(name), lw=1)
         text = f"{name}  {rank:.2f}" if left else f"{rank:.2f}  {name}"
-        where = {"ha": "right" if left else "left", "va": "center"}
+        where: dict[str, Any] = {"ha": "right" if left else "left", "va": "center"}
         axis.text(side, height, f" {text} ", color=colour(name), fontsize=9, **where)
     figure.savefig(file, dpi=150, bbox_inches="tight")
     plt.close(figure)

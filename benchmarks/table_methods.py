@@ -90,14 +90,19 @@ def _level_by_level(task: Task, make: Callable[[float], Any]) -> Array:
 def _lightgbm(task: Task, parameters: Parameters) -> Array:
     from lightgbm import LGBMRegressor
 
-    fixed = {"objective": "quantile", "n_jobs": task.jobs, "verbose": -1, "random_state": SEED}
+    fixed: Parameters = {
+        "objective": "quantile",
+        "n_jobs": task.jobs,
+        "verbose": -1,
+        "random_state": SEED,
+    }
     return _level_by_level(task, lambda tau: LGBMRegressor(alpha=tau, **fixed, **parameters))
 
 
 def _boosting(task: Task, parameters: Parameters) -> Array:
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    fixed = {"loss": "quantile", "random_state": SEED}
+    fixed: Parameters = {"loss": "quantile", "random_state": SEED}
     return _level_by_level(
         task, lambda tau: HistGradientBoostingRegressor(quantile=tau, **fixed, **parameters)
     )

@@ -31,7 +31,7 @@ ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", 
 #: a run that is shorter than these seconds is repeated inside until they are over
 LEAST = 0.02
 #: the first answer waits for imports too
-STARTING = 60.0
+STARTING = 300.0
 
 
 class TooLong(Exception):
@@ -105,7 +105,10 @@ class Worker:
             text=True,
             env=environment,
         )
-        self._answer(STARTING)
+        try:
+            self._answer(STARTING)
+        except TooLong:  # of the imports: that says nothing about the run
+            raise Died from None
 
     def __enter__(self) -> Worker:
         return self
