@@ -30,7 +30,8 @@ def draw(comparison: Comparison, base: Path) -> None:
         return
     losses = complete(comparison, range(len(comparison.labels)))
     ranks_file = base.with_name(f"{base.name}_{comparison.stem}_ranks.png")
-    rank_diagram(comparison.labels, ranks(losses).mean(axis=0), len(losses), ranks_file)
+    if len(losses):
+        rank_diagram(comparison.labels, ranks(losses).mean(axis=0), len(losses), ranks_file)
     losses_figure(comparison, base.with_name(f"{base.name}_{comparison.stem}_losses.png"))
 
 

@@ -39,6 +39,8 @@ class Comparison:
     defaults: list[bool]
     #: mean over the splits by measure; NaN where a method has no result
     values: dict[str, Array]
+    #: whether a method was run on a table, with or without a result
+    tried: NDArray[np.bool_]
     #: standard error of the mean of log losses over the splits, NaN with one split
     split_errors: Array
     #: splits of a table
@@ -62,10 +64,6 @@ class Comparison:
         """The column that others are divided by: ours, or the first."""
         return self.labels.index(OURS) if OURS in self.labels else 0
 
-    def only(self, columns: Sequence[int]) -> Array:
-        """Losses of these columns."""
-        return self.values["loss"][:, list(columns)]
-
 
 def compare(ended: Ended) -> list[Comparison]:
     """A comparison for each number of rows and kind."""
@@ -82,6 +80,7 @@ def compare(ended: Ended) -> list[Comparison]:
 def _one(rows: int | None, mean: bool, group: Ended) -> Comparison | None:
     """Only splits of a table that every method ended that has anything of it: pairs, no holes."""
     by: dict[tuple[str, str], dict[int, Measures]] = defaultdict(dict)
+    pairs = {(run.table, run.label) for run, _ in group}
     defaults: dict[str, bool] = {}
     troubles = []
     for run, measures in group:
@@ -119,23 +118,25 @@ def _one(rows: int | None, mean: bool, group: Ended) -> Comparison | None:
             if len(runs) > 1:
                 logs = np.log([max(run["loss"], LEAST_LOSS) for run in runs])
                 errors[i, j] = np.std(logs, ddof=1) / np.sqrt(len(logs))
+    tried = np.array([[(table, label) in pairs for label in labels] for table in tables])
     flags = [defaults[label] for label in labels]
-    return Comparison(rows, mean, tables, labels, flags, values, errors, splits, troubles)
+    return Comparison(rows, mean, tables, labels, flags, values, tried, errors, splits, troubles)
 
 
 # -------------------------------------------------------------------- statistics
 
 
 def complete(comparison: Comparison, columns: Sequence[int]) -> Array:
-    """Losses of the tables that one of these methods or more ended; who did not end is last."""
-    losses = comparison.only(columns)
-    losses = losses[np.isfinite(losses).any(axis=1)]
+    """Losses of the tables that all of these methods were run on; who has no result is last."""
+    losses = comparison.values["loss"][:, list(columns)]
+    everyone = comparison.tried[:, list(columns)].all(axis=1)
+    losses = losses[everyone & np.isfinite(losses).any(axis=1)]
     return np.where(np.isfinite(losses), losses, np.inf)
 
 
 def ranks(losses: Array) -> Array:
     """The rank of each column in each row, 1 for the least; equals share theirs."""
-    return np.apply_along_axis(rankdata, 1, losses)
+    return np.asarray(rankdata(losses, axis=1)) if losses.size else losses
 
 
 def critical_difference(k: int, tables: int) -> float:
@@ -184,11 +185,12 @@ def markdown(comparison: Comparison) -> str:
     lines = [f"## {comparison.title}", ""]
     lines += [f"{len(comparison.tables)} tables, splits of each: {splits}.", ""]
     lines += _summary(comparison)
-    if len(everyone) > 1:
+    if len(everyone) > 1 and len(losses):
         difference = critical_difference(len(everyone), len(losses))
         lines += [
             "",
-            f"Mean ranks differ, at {SIGNIFICANCE:.0%}, when further apart than {difference:.2f}; "
+            f"Ranks and wins are of the {len(losses)} tables that all were run on. Mean ranks "
+            f"differ, at {SIGNIFICANCE:.0%}, when further apart than {difference:.2f}; "
             f"Friedman's p = {friedman(losses):.2g}.",
         ]
     lines += ["", "Loss of every table:", "", *_by_table(comparison)]
@@ -203,8 +205,8 @@ def _summary(comparison: Comparison) -> list[str]:
     plain = [j for j in everyone if comparison.defaults[j]]
     all_losses = complete(comparison, everyone)
     all_ranks = ranks(all_losses)
-    plain_ranks = ranks(complete(comparison, plain)) if plain else np.empty((0, 0))
-    wins = (all_losses <= all_losses.min(axis=1, keepdims=True)).sum(axis=0)
+    plain_ranks = ranks(complete(comparison, plain))
+    wins = (all_ranks == all_ranks.min(axis=1, keepdims=True, initial=np.inf)).sum(axis=0)
     name = comparison.labels[comparison.reference]
     head = ["method", "tables", "loss", f"over {name}", "better / worse", "mean rank"]
     head += ["rank of defaults", "wins"]
@@ -217,11 +219,11 @@ def _summary(comparison: Comparison) -> list[str]:
         noise = _split_error(comparison.split_errors[:, j])
         mine = comparison.values["loss"][:, comparison.reference]
         cells = [comparison.labels[j], f"{np.isfinite(column).sum()}"]
-        cells += [f"{geometric(column):.4f} ± {noise * geometric(column):.4f}"]
-        cells += ["1" if j == comparison.reference else f"{ratio:.3f} ± {error * ratio:.3f}"]
+        cells += [_with_error(geometric(column), noise, 4)]
+        cells += ["1" if j == comparison.reference else _with_error(ratio, error, 3)]
         cells += [f"{np.sum(column < mine)} / {np.sum(column > mine)}"]
-        cells += [f"{all_ranks[:, j].mean():.2f}"]
-        cells += [f"{plain_ranks[:, plain.index(j)].mean():.2f}" if j in plain else "–"]
+        cells += [_mean_rank(all_ranks, j)]
+        cells += [_mean_rank(plain_ranks, plain.index(j)) if j in plain else "–"]
         cells += [f"{wins[j]}"]
         if not comparison.mean:
             means = {key: np.nanmean(comparison.values[key][:, j]) for key in SHARES}
@@ -232,6 +234,17 @@ def _summary(comparison: Comparison) -> list[str]:
         cells += [f"{np.nanmedian(seconds):.2f}", f"{np.nansum(seconds):.0f}"]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
+
+
+def _with_error(value: float, relative: float, digits: int) -> str:
+    """A value and its error, where there is one."""
+    error = f" ± {relative * value:.{digits}f}" if np.isfinite(relative) else ""
+    return f"{value:.{digits}f}{error}"
+
+
+def _mean_rank(of_tables: Array, column: int) -> str:
+    """In words for a cell; none where no table has all methods."""
+    return f"{of_tables[:, column].mean():.2f}" if len(of_tables) else "–"
 
 
 SHARES = ("cover90", "cover50", "crossing")

@@ -221,6 +221,15 @@ def test_only_common_splits_count_and_who_has_no_result_is_last() -> None:
     assert "- table 2, split 0, linear: more than 600 s" in table_report.markdown(found)
 
 
+def test_ranks_are_of_tables_that_all_were_run_on() -> None:
+    runs = ended({"tausvm": [0.2, 0.4, 0.3], "linear": [0.4, 0.3], "lightgbm": [0.5]})
+    (found,) = table_report.compare(runs)
+    assert len(table_report.complete(found, range(3))) == 1
+    assert "| lightgbm | 1 | 0.5250 ± " in table_report.markdown(found)
+    (apart,) = table_report.compare([*runs[:2], (Run("other", 0, 100, "linear"), measures(0.5))])
+    assert "| – | – | 0 |" in table_report.markdown(apart)
+
+
 def test_tuned_runs_and_variants_are_no_defaults() -> None:
     runs = ended({"tausvm": [0.2, 0.4], "lightgbm": [0.4, 0.3]})
     runs += [
