@@ -170,7 +170,7 @@ def fitted(case: Case) -> Any:
         name: value
         for name, value in case.optional.items()
         # what is applied after the certified function can be looked behind, or is left alone
-        if name in known and (raw or name not in ("clip", "rearrange", "monotone"))
+        if name in known and (raw or name not in ("clip", "ordered", "monotone"))
     }
     model = cls(**case.params, **optional)
     return model.fit(case.given, case.y, sample_weight=case.weight)

@@ -303,7 +303,7 @@ class Draw:
             if name != "JointSVR":
                 params["gamma_tau"] = self.pick(0.0, 1.0, self.power(-2, 3))
                 params["output_kernel"] = self.pick("levels", "levels", "identity")
-                optional["rearrange"] = self.chance(0.2)
+                optional["ordered"] = self.chance(0.8)
             if self.chance(0.2):
                 params["solver"] = "interior_point"
         elif name in LINEAR:

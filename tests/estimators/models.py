@@ -25,8 +25,10 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "ExpectileSVR:clip": lambda: tausvm.ExpectileSVR(tau=[0.02, 0.98], clip=2000.0),
     "JointQuantileSVR": lambda: tausvm.JointQuantileSVR(tau=[0.1, 0.5, 0.9]),
     "JointQuantileSVR:sorted": lambda: tausvm.JointQuantileSVR(
-        tau=[0.4, 0.5, 0.6], rearrange=True, gamma_tau=50.0, C=50.0
+        tau=[0.4, 0.5, 0.6], gamma_tau=50.0, C=50.0
     ),
+    "QuantileSVR:sorted": lambda: tausvm.QuantileSVR(tau=[0.6, 0.4, 0.5], C=50.0, gamma=2.0),
+    "TauPathSVR:unsorted": lambda: tausvm.TauPathSVR(C=3.0, ordered=False),
     "JointExpectileSVR": lambda: tausvm.JointExpectileSVR(tau=[0.1, 0.5, 0.9], kernel="linear"),
     "JointSVR": lambda: tausvm.JointSVR(output_kernel=np.array([[1.0, 0.5], [0.5, 1.0]])),
     "LinearSVR": lambda: tausvm.LinearSVR(epsilon=0.1),

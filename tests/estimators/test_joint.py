@@ -188,18 +188,18 @@ def test_mirrored_levels(estimator, epsilon):
     np.testing.assert_allclose(-mirrored.predict(X)[:, ::-1], model.predict(X), atol=1e-5)
 
 
-def test_coupled_levels_cross_less_and_rearranged_ones_never():
+def test_coupled_levels_cross_less_and_ordered_ones_never():
     rng = np.random.default_rng(1)
     rows = rng.uniform(size=(80, 1))
     y = np.sin(6 * rows[:, 0]) + 0.3 * rng.normal(size=80)
     grid = np.linspace(-0.2, 1.2, 300)[:, None]
     taus = [0.1, 0.3, 0.5, 0.7, 0.9]
     given = {"tau": taus, "C": 100.0, "gamma": 20.0}
-    apart = JointQuantileSVR(output_kernel="identity", **given).fit(rows, y)
+    apart = JointQuantileSVR(output_kernel="identity", ordered=False, **given).fit(rows, y)
     together = JointQuantileSVR(gamma_tau=0.1, **given).fit(rows, y)
-    rates = [crossing_rate(model.predict(grid), tau=taus) for model in (apart, together)]
+    rates = [crossing_rate(model.predict(grid, raw=True), tau=taus) for model in (apart, together)]
     assert rates[1] < 0.5 * rates[0]
-    ordered = clone(apart).set_params(rearrange=True).fit(rows, y)
+    ordered = clone(apart).set_params(ordered=True).fit(rows, y)
     assert crossing_rate(ordered.predict(grid), tau=taus) == 0.0
     # the summed pinball loss never rises by sorting
     losses = [
@@ -295,6 +295,7 @@ def no_work(monkeypatch):
         ("epsilon", np.nan, "epsilon must"),
         ("gamma_tau", -1.0, "gamma_tau must be a finite number >= 0, got -1.0"),
         ("gamma_tau", "scale", "gamma_tau must"),
+        ("ordered", "yes", "ordered must be True or False, got 'yes'"),
         ("rearrange", "yes", "rearrange must be True or False, got 'yes'"),
         ("solver", "smo", "solver must be one of 'auto', 'interior_point', 'primal_dual_cd'"),
         ("output_kernel", "level", "output_kernel must be one of 'levels', 'identity'"),
@@ -374,7 +375,7 @@ def test_predictions_follow_the_unit_and_the_mean_of_y(estimator, given, epsilon
 def test_raw_predictions_are_those_certified(estimator):
     rng = np.random.default_rng(3)
     y = rng.normal(size=50)
-    model = estimator(tau=[0.45, 0.5, 0.55], rearrange=True, output_kernel="identity", C=100.0)
+    model = estimator(tau=[0.45, 0.5, 0.55], output_kernel="identity", C=100.0)
     model.set_params(gamma=5.0).fit(X, y)
     raw, ordered = model.predict(X, raw=True), model.predict(X)
     assert np.array_equal(np.sort(raw, axis=1), ordered)

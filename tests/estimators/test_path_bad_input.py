@@ -66,6 +66,8 @@ def test_parameters(estimator, name, value, no_work):
 def test_monotone(no_work):
     with pytest.raises(ValueError, match=r"monotone must be True or False, got 'yes'"):
         TauPathSVR(monotone="yes").fit(X, Y)
+    with pytest.raises(ValueError, match=r"ordered must be True or False, got 'yes'"):
+        TauPathSVR(ordered="yes").fit(X, Y)
 
 
 @pytest.mark.parametrize("estimator", BOTH)

@@ -78,7 +78,7 @@ def _path(s: Settings) -> Any:
 def _joint(s: Settings) -> Any:
     quantiles = s.loss == "quantile"
     made = tausvm.JointQuantileSVR if quantiles else tausvm.JointExpectileSVR
-    return made(tau=list(s.tau), epsilon=s.zone, rearrange=True, **s.machine)
+    return made(tau=list(s.tau), epsilon=s.zone, **s.machine)
 
 
 def _linear(s: Settings) -> Any:

@@ -21,14 +21,17 @@ from ..solvers.onedim import best_offset
 from .atomic import atomic
 from .data import check_weights
 from .joint_machine import JointMachine, OutputKernel
-from .levels import listed_levels
+from .levels import OrderedLevels, listed_levels
 from .parameters import check_choice, check_flag, is_real, refuse
 
 Array = NDArray[np.float64]
 
 
-class JointLevels(JointMachine):
+class JointLevels(OrderedLevels, JointMachine):
     """Base of the joint machines for levels τ of one target."""
+
+    #: the name that ``ordered`` had; where it is given it counts
+    rearrange: bool | None = None
 
     #: the loss of a level: a function of τ
     _loss: Callable[[float], Loss]
@@ -40,7 +43,7 @@ class JointLevels(JointMachine):
         gamma_tau: float = 1.0,
         output_kernel: OutputKernel = "levels",
         epsilon: float = 0.0,
-        rearrange: bool = False,
+        ordered: bool = True,
         kernel: str | Callable[..., Array] = "rbf",
         degree: int = 3,
         gamma: str | float = "scale",
@@ -56,12 +59,13 @@ class JointLevels(JointMachine):
         verbose: bool = False,
         max_iter: int = -1,
         random_state: Any = None,
+        rearrange: bool | None = None,
     ) -> None:
         self.tau = tau
         self.gamma_tau = gamma_tau
         self.output_kernel = output_kernel
         self.epsilon = epsilon
-        self.rearrange = rearrange
+        self.ordered = ordered
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -77,10 +81,17 @@ class JointLevels(JointMachine):
         self.verbose = verbose
         self.max_iter = max_iter
         self.random_state = random_state
+        self.rearrange = rearrange
 
     @property
-    def _single_level(self) -> bool:
-        return np.ndim(self.tau) == 0
+    def _orders(self) -> bool:
+        return bool(self.ordered if self.rearrange is None else self.rearrange)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_flag("ordered", self.ordered)
+        if self.rearrange is not None:
+            check_flag("rearrange", self.rearrange)
 
     def _levels(self) -> Array:
         """τ as an array; a ValueError unless in (0, 1) and rising."""
@@ -119,7 +130,6 @@ class JointLevels(JointMachine):
         self._check_parameters()
         if not (is_real(self.gamma_tau) and self.gamma_tau >= 0):
             raise refuse("gamma_tau", "a finite number >= 0", self.gamma_tau)
-        check_flag("rearrange", self.rearrange)
         mixing = self._mixing(len(taus))
         data = self._training_set(X, y, sample_weight, y_numeric=True)
         column = np.asarray(data.y, dtype=np.float64)
@@ -137,15 +147,15 @@ class JointLevels(JointMachine):
             Kernel values with the training rows, (n_samples, n_training), for
             ``kernel="precomputed"``.
         raw : bool
-            The function that was fitted and certified, before ``rearrange``.
+            The function that was fitted and certified, before ``ordered``.
 
         Returns
         -------
         array of shape (n_samples,), or (n_samples, n_levels) for a list of levels
         """
         values = self._decision_values(X)
-        if self.rearrange and not raw:
-            values.sort(axis=1)
+        if not raw:
+            values = self._in_order(values)
         return values[:, 0] if self._single_level else values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -178,7 +188,7 @@ class JointLevels(JointMachine):
 
 
 class JointQuantileSVR(JointLevels):
-    """Several quantiles at once, coupled so that they hardly cross.
+    """Several quantiles at once, coupled so that their curves are alike.
 
     All levels are fitted as one function with values in Rᵖ. Its kernel k(x, x')·B says how
     alike the curves of two levels are, and ε makes samples support vectors for all levels or
@@ -209,10 +219,12 @@ class JointQuantileSVR(JointLevels):
     epsilon : float
         Residuals (over all levels) of Euclidean length up to ε cost nothing; larger values
         leave fewer support vectors.
-    rearrange : bool
-        Sort the levels of each prediction, so that they never cross. It costs nothing at
-        training, and never raises the summed pinball loss at a point; a curve may then have a
-        kink where two levels met. The certificate is of the function before that.
+    ordered : bool
+        Whether the levels of each prediction are sorted, so that they never cross. It costs
+        nothing at training, and never raises the summed pinball loss at a point; a curve may then
+        have a kink where two levels met. The certificate is of the function before that.
+    rearrange : bool or None
+        The earlier name of ``ordered``, which counts where it is given. Deprecated.
     C : float
         Cost of a unit of loss. The paper's λ is C = 1/(λn).
     scale_C : bool
@@ -268,7 +280,7 @@ class JointQuantileSVR(JointLevels):
 
 
 class JointExpectileSVR(JointLevels):
-    """Several expectiles at once, coupled so that they hardly cross.
+    """Several expectiles at once, coupled so that their curves are alike.
 
     As :class:`JointQuantileSVR`, with asymmetric squares in place of the pinball loss.
 
@@ -284,10 +296,9 @@ class JointExpectileSVR(JointLevels):
 
     Parameters
     ----------
-    tau, gamma_tau, output_kernel, epsilon, rearrange, C, solver, shrinking, cache_size, \
+    tau, gamma_tau, output_kernel, epsilon, ordered, rearrange, C, solver, shrinking, cache_size, \
 max_iter, random_state, kernel, degree, gamma, coef0, tol, fit_intercept, time_limit, verbose
-        As in :class:`JointQuantileSVR`. Rearranging lowers the summed loss of quantiles; for
-        expectiles it orders them, and no more is claimed.
+        As in :class:`JointQuantileSVR`. Ordering never raises the summed expectile loss at a point.
     scale_C : bool
         For :class:`JointQuantileSVR`'s sake: a squared loss has the unit of ½‖f‖², so C has none.
 

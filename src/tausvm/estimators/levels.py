@@ -1,4 +1,4 @@
-"""The parameter ``tau`` of the machines for levels: one, or a list of them."""
+"""The levels τ of a machine: one or a list, predicted in order, and intervals between them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..losses import Loss
-from .parameters import refuse
+from .parameters import is_real, refuse
+
+Array = NDArray[np.float64]
+
+#: levels that differ by less are one and the same: (1 − 0.9) / 2 is not 0.05 to the last digit
+SAME_LEVEL = 1e-9
 
 
 def listed_levels(tau: Any, wanted: str) -> list[Any]:
@@ -18,17 +24,91 @@ def listed_levels(tau: Any, wanted: str) -> list[Any]:
     return [tau] if np.ndim(tau) == 0 else list(tau)
 
 
-class SeparateLevels:
-    """Mixin of the regressors that fit each level on its own."""
+def in_order(values: Array, tau: Any) -> Array:
+    """Values, (n, n_levels), with those of each row in the order of their levels.
+
+    The value at the k-th smallest level becomes the k-th smallest of the row. For the losses of
+    quantiles and expectiles the difference of two levels' losses falls along f, so that no sum of
+    losses over the levels rises by it (the proof is in docs/estimators.md).
+    """
+    order = np.argsort(np.atleast_1d(tau), kind="stable")
+    out = np.empty_like(values)
+    out[:, order] = np.sort(values, axis=1)
+    return out
+
+
+def central_levels(coverage: Any) -> tuple[float, float]:
+    """(1 − coverage)/2 and (1 + coverage)/2."""
+    if not (is_real(coverage) and 0 < coverage < 1):
+        raise refuse("coverage", "a number in (0, 1)", coverage)
+    return (1.0 - float(coverage)) / 2.0, (1.0 + float(coverage)) / 2.0
+
+
+def interval_columns(tau: Any, coverage: Any) -> list[int]:
+    """The places of both ends of a central interval; a ValueError where one was not fitted."""
+    wanted = central_levels(coverage)
+    given = np.atleast_1d(np.asarray(tau, dtype=np.float64))
+    places = [int(np.abs(given - level).argmin()) for level in wanted]
+    if any(abs(given[k] - level) > SAME_LEVEL for k, level in zip(places, wanted, strict=True)):
+        needed = " and ".join(f"{level:.6g}" for level in wanted)
+        there = ", ".join(f"{level:.6g}" for level in given)
+        raise ValueError(
+            f"coverage={coverage!r} needs the levels {needed}, and fitted are {there}: add them "
+            "to tau, or ask for a coverage whose levels are there"
+        )
+    return places
+
+
+class OrderedLevels:
+    """Mixin of the machines with a parameter ``tau``: levels in order, intervals between two."""
 
     tau: float | Sequence[float]
-    epsilon: float
-    #: the loss of a level: a function of τ and ε
-    _loss: Callable[[float, float], Loss]
+    #: models of versions that did not order their levels go on without
+    ordered: bool = False
 
     @property
     def _single_level(self) -> bool:
         return np.ndim(self.tau) == 0
+
+    @property
+    def _orders(self) -> bool:
+        """Whether ``predict`` puts the levels in order."""
+        return bool(self.ordered)
+
+    def _in_order(self, values: Array) -> Array:
+        """Values, (n, n_levels), as ``ordered`` wants them."""
+        return in_order(values, self.tau) if self._orders and values.shape[1] > 1 else values
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
+        """The central interval at the rows of X: from level (1 − coverage)/2 to (1 + coverage)/2.
+
+        Between two quantiles a share ``coverage`` of the targets is to lie. Expectiles of the same
+        levels lie closer together as a rule, and no share of the targets is claimed of them.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            As ``predict`` takes it.
+        coverage : float
+            Strictly between 0 and 1. Both levels have to be among those fitted.
+
+        Returns
+        -------
+        array of shape (n_samples, 2)
+            Lower and upper ends, as ``predict`` has these levels.
+        """
+        places = interval_columns(self.tau, coverage)
+        machine: Any = self
+        values: Array = machine.predict(X)
+        return values.reshape(len(values), -1)[:, places]
+
+
+class SeparateLevels(OrderedLevels):
+    """Mixin of the regressors that fit each level on its own."""
+
+    epsilon: float
+    #: the loss of a level: a function of τ and ε
+    _loss: Callable[[float, float], Loss]
 
     def _losses(self) -> list[Loss]:
         """One loss a level; a ValueError for a τ or ε that cannot be used."""

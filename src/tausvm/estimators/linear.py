@@ -152,6 +152,8 @@ class LinearQuantileSVR(LinearLevelMachine):
         The level, or levels in any order, each strictly between 0 and 1. A list gives
         predictions of shape (n, len(tau)); each level starts from the solution of the one
         below it.
+    ordered : bool
+        Whether the levels of a prediction are put in order, as in :class:`QuantileSVR`.
     epsilon : float
         Half-width of the tube inside which residuals cost nothing.
     C : float
@@ -206,6 +208,8 @@ class LinearExpectileSVR(LinearLevelMachine):
         The level, or levels in any order, each strictly between 0 and 1. A list gives
         predictions of shape (n, len(tau)); each level starts from the solution of the one
         below it.
+    ordered : bool
+        Whether the levels of a prediction are put in order, as in :class:`ExpectileSVR`.
     epsilon : float
         Half-width of the tube inside which residuals cost nothing.
     C : float

@@ -182,7 +182,7 @@ class LinearMachine(RegressorMixin, BaseEstimator):
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
         raw : bool
-            The function that was fitted and certified; here it is what predicts anyway.
+            The functions that were fitted and certified, before ``ordered``.
 
         Returns
         -------
@@ -193,7 +193,13 @@ class LinearMachine(RegressorMixin, BaseEstimator):
         operator = LinearOperator(X)
         levels = [operator.values(coef) for coef in np.atleast_2d(self.coef_)]
         values: Array = np.stack(levels, axis=1) + self.intercept_
+        if not raw:
+            values = self._in_order(values)
         return values[:, 0] if self._single_level else values
+
+    def _in_order(self, values: Array) -> Array:
+        """Values, (n, n_levels), with the levels in order where the machine has several."""
+        return values
 
 
 class LinearLevelMachine(SeparateLevels, LinearMachine):
@@ -203,6 +209,7 @@ class LinearLevelMachine(SeparateLevels, LinearMachine):
         self,
         *,
         tau: float | Sequence[float] = 0.5,
+        ordered: bool = True,
         epsilon: float = 0.0,
         tol: float = 1e-4,
         C: float = 1.0,
@@ -218,6 +225,7 @@ class LinearLevelMachine(SeparateLevels, LinearMachine):
         warm_start: bool = False,
     ) -> None:
         self.tau = tau
+        self.ordered = ordered
         self.epsilon = epsilon
         self.tol = tol
         self.C = C
@@ -231,6 +239,10 @@ class LinearLevelMachine(SeparateLevels, LinearMachine):
         self.random_state = random_state
         self.max_iter = max_iter
         self.warm_start = warm_start
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_flag("ordered", self.ordered)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from .atomic import atomic
 from .classification import TauSVC
 from .data import costs
 from .level_curves import distribution_at, flip_levels, quantiles_at
+from .levels import central_levels, in_order
 from .machine import slices
 from .parameters import check_flag, check_positive
 from .path_machine import MIDDLE, MOST_LEVELS, PathMachine, check_inner_level, check_levels
@@ -327,10 +328,13 @@ class TauPathSVR(RegressorMixin, PathMachine):
 
     Parameters
     ----------
-    monotone : bool
-        Whether ``predict`` puts crossing quantiles in order. Levels are fitted one by one and
-        may cross; their rearrangement (sorting along τ at each x) never does, and is never
-        further from the true quantiles.
+    ordered : bool
+        Whether ``predict`` puts the levels that it is asked for together in order: the values of
+        a row are sorted along τ, which never raises the sum of their pinball losses. One level
+        alone is what was fitted; :meth:`ppf` sorts along all levels, whichever are asked for.
+    monotone : bool or None
+        The earlier name, which counts where it is given: with True ``predict`` is :meth:`ppf`,
+        with False the levels are as fitted. Deprecated.
     scale_C : bool
         Whether C counts in standard deviations of y, as in :class:`QuantileSVR`.
     kernel, degree, gamma, coef0, tol, C, fit_intercept, penalise_intercept, cache_size, \
@@ -369,6 +373,10 @@ memory_limit, time_limit, verbose, max_iter
     0.4
     """
 
+    #: models of versions that did not order their levels go on without
+    ordered: bool = False
+    monotone: bool | None = None
+
     def __init__(
         self,
         *,
@@ -381,12 +389,13 @@ memory_limit, time_limit, verbose, max_iter
         scale_C: bool = True,
         fit_intercept: bool = True,
         penalise_intercept: bool = False,
-        monotone: bool = False,
+        ordered: bool = True,
         cache_size: float = 2000,
         memory_limit: float = 1000,
         time_limit: float | None = None,
         verbose: bool = False,
         max_iter: int = -1,
+        monotone: bool | None = None,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -397,16 +406,19 @@ memory_limit, time_limit, verbose, max_iter
         self.scale_C = scale_C
         self.fit_intercept = fit_intercept
         self.penalise_intercept = penalise_intercept
-        self.monotone = monotone
+        self.ordered = ordered
         self.cache_size = cache_size
         self.memory_limit = memory_limit
         self.time_limit = time_limit
         self.verbose = verbose
         self.max_iter = max_iter
+        self.monotone = monotone
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_flag("monotone", self.monotone)
+        check_flag("ordered", self.ordered)
+        if self.monotone is not None:
+            check_flag("monotone", self.monotone)
 
     @atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -449,8 +461,7 @@ memory_limit, time_limit, verbose, max_iter
         tau : float or array (n_levels,)
             In [0, 1].
         raw : bool
-            Whether to return the levels as they were fitted and certified, whatever ``monotone``
-            says.
+            Whether to return the levels as they were fitted and certified, before ``ordered``.
 
         Returns
         -------
@@ -461,7 +472,30 @@ memory_limit, time_limit, verbose, max_iter
             return self.ppf(X, tau)
         taus = check_levels(tau)
         values = self._values(self._rows_to_predict(X), 0, taus)
+        if self._orders and not raw:
+            values = in_order(values, taus)
         return values[:, 0] if np.ndim(tau) == 0 else values
+
+    @property
+    def _orders(self) -> bool:
+        """Whether ``predict`` puts levels in order."""
+        return bool(self.ordered if self.monotone is None else self.monotone)
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
+        """The central interval at the rows of X: from level (1 − coverage)/2 to (1 + coverage)/2.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        coverage : float
+            Strictly between 0 and 1.
+
+        Returns
+        -------
+        array of shape (n_samples, 2)
+            Lower and upper ends, as ``predict`` has these levels.
+        """
+        return self.predict(X, tau=np.array(central_levels(coverage)))
 
     def ppf(self, X: Any, tau: Any) -> Array:
         """The inverse of the distribution function: quantiles in order at each x.

@@ -21,7 +21,7 @@ from ..solvers import Solver
 from .atomic import atomic
 from .levels import SeparateLevels
 from .machine import KernelMachine, Level
-from .parameters import check_choice, is_real, refuse
+from .parameters import check_choice, check_flag, is_real, refuse
 
 Array = NDArray[np.float64]
 
@@ -98,16 +98,22 @@ class KernelRegressor(RegressorMixin, KernelMachine):
             Kernel values with the training rows, (n_samples, n_training), for
             ``kernel="precomputed"``.
         raw : bool
-            The function that was fitted and certified, before ``clip``.
+            The functions that were fitted and certified, before ``clip`` and ``ordered``.
 
         Returns
         -------
         array of shape (n_samples,), or (n_samples, n_levels) for a list of levels
         """
         values = self._decision_values(X)
-        if self._range is not None and not raw:
-            np.clip(values, *self._range, out=values)
+        if not raw:
+            if self._range is not None:
+                np.clip(values, *self._range, out=values)
+            values = self._in_order(values)
         return values[:, 0] if self._single_level else values
+
+    def _in_order(self, values: Array) -> Array:
+        """Values, (n, n_levels), with the levels in order where the machine has several."""
+        return values
 
 
 class LevelRegressor(SeparateLevels, KernelRegressor):
@@ -117,6 +123,7 @@ class LevelRegressor(SeparateLevels, KernelRegressor):
         self,
         *,
         tau: float | Sequence[float] = 0.5,
+        ordered: bool = True,
         kernel: str | Callable[..., Array] = "rbf",
         degree: int = 3,
         gamma: str | float = "scale",
@@ -137,6 +144,7 @@ class LevelRegressor(SeparateLevels, KernelRegressor):
         random_state: Any = None,
     ) -> None:
         self.tau = tau
+        self.ordered = ordered
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -155,6 +163,10 @@ class LevelRegressor(SeparateLevels, KernelRegressor):
         self.max_iter = max_iter
         self.warm_start = warm_start
         self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_flag("ordered", self.ordered)
 
 
 class SVR(KernelRegressor):
@@ -335,6 +347,10 @@ class QuantileSVR(LevelRegressor):
     tau : float or list of float
         The level, or levels in any order, each strictly between 0 and 1. A list gives
         predictions of shape (n, len(tau)).
+    ordered : bool
+        Whether the levels of a prediction are put in order, so that none crosses another: the
+        values of a row are sorted along τ, which never raises the sum of their pinball losses.
+        The certificates are of the functions before that.
     C : float
         Cost of a unit of loss. The λ of a risk averaged over n rows is C = 1/(2nλ).
     scale_C : bool
@@ -405,6 +421,10 @@ class ExpectileSVR(LevelRegressor):
     tau : float or list of float
         The level, or levels in any order, each strictly between 0 and 1. A list gives
         predictions of shape (n, len(tau)).
+    ordered : bool
+        Whether the levels of a prediction are put in order, so that none crosses another: the
+        values of a row are sorted along τ, which never raises the sum of their expectile losses.
+        The certificates are of the functions before that.
     C : float
         Cost of a unit of loss. The paper's λ is C = 1/(2nλ).
     scale_C : bool

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__, inspection
+from ..estimators.levels import OrderedLevels
 from ..estimators.linear_machine import LinearMachine
 from ..estimators.machine import KernelMachine
 from ..selection.committee import Committee
@@ -85,7 +86,7 @@ def to_onnx(
     elif is_classifier(machine):
         _class_outputs(graph, machine, decision(graph, machine, X))
     else:
-        values = decision(graph, machine, X)
+        values = predicted(graph, machine, X)
         graph.output(values, "prediction", "DOUBLE", ["rows", _n_levels(machine)])
     metadata = {
         "version": __version__,
@@ -98,6 +99,21 @@ def to_onnx(
     return exported
 
 
+def predicted(graph: Graph, machine: Any, X: str) -> str:
+    """What a regressor predicts: levels in order and calibrated where they are."""
+    best = getattr(machine, "best_estimator_", None)
+    if not isinstance(machine, OrderedLevels) and isinstance(best, BaseEstimator):
+        return predicted(graph, best, X)  # a search of scikit-learn leaves it to its machine
+    values = decision(graph, machine, X)
+    if isinstance(machine, OrderedLevels) and machine._orders:
+        values = _rising(graph, values, machine.tau)
+    shift = getattr(machine, "calibration_", None)
+    if shift is None:
+        return values
+    moved = graph.node("Add", values, graph.constant(np.atleast_1d(shift), "calibration"))
+    return _clipped(graph, machine, moved)
+
+
 def decision(graph: Graph, machine: Any, X: str) -> str:
     """f(x) + b for every row and level, clipped where the machine clips."""
     found = inspection.machines(machine)
@@ -108,8 +124,7 @@ def decision(graph: Graph, machine: Any, X: str) -> str:
     if isinstance(machine, LinearMachine):
         return _linear(graph, X, np.atleast_2d(machine.coef_), machine.intercept_)
     if isinstance(machine, KernelMachine):
-        values = _clipped(graph, machine, _expansion(graph, machine, X))
-        return _rising(graph, machine, values)
+        return _clipped(graph, machine, _expansion(graph, machine, X))
     raise ValueError(f"{type(machine).__name__} has no export to ONNX")
 
 
@@ -152,12 +167,17 @@ def _clipped(graph: Graph, machine: Any, values: str) -> str:
     return graph.node("Clip", values, low, high)
 
 
-def _rising(graph: Graph, machine: Any, values: str) -> str:
-    """The levels of each row in order, where the machine sorts them."""
-    if not getattr(machine, "rearrange", False):
+def _rising(graph: Graph, values: str, tau: Any) -> str:
+    """The levels of each row in order: the k-th smallest value at the k-th smallest level."""
+    taus = np.atleast_1d(tau)
+    if len(taus) == 1:
         return values
-    count = graph.constant(np.array([len(machine.intercept_)], np.int64))
-    return graph.node("TopK", values, count, outputs=2, axis=1, largest=0, sorted=1)
+    count = graph.constant(np.array([len(taus)], np.int64))
+    rising = graph.node("TopK", values, count, outputs=2, axis=1, largest=0, sorted=1)
+    rank = np.argsort(np.argsort(taus, kind="stable"), kind="stable")
+    if (np.diff(rank) == 1).all():
+        return rising
+    return graph.columns(rising, rank)
 
 
 def _path_outputs(graph: Graph, machine: Any, X: str, taus: list[float], *, flat: bool) -> None:
@@ -165,8 +185,10 @@ def _path_outputs(graph: Graph, machine: Any, X: str, taus: list[float], *, flat
     parts = [machine.at(tau) for tau in taus]
     if not is_classifier(machine):
         if machine.monotone:
-            raise ValueError("monotone=True has no export to ONNX: sort the levels after it")
+            raise ValueError("monotone=True has no export to ONNX: ordered=True has")
         values = graph.concatenated([decision(graph, part, X) for part in parts])
+        if machine._orders:
+            values = _rising(graph, values, taus)
         graph.output(values, "prediction", "DOUBLE", ["rows", len(taus)])
         return
     if flat:

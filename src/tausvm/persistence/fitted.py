@@ -24,7 +24,7 @@ MAX_DEPTH = 50
 
 
 #: parameters that came after the first version, with the value that means what it did
-CAME_LATER = {"scale_C": False}
+CAME_LATER = {"scale_C": False, "ordered": False}
 
 
 def complete(model: Any) -> None:
