@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from ..estimators import SVR, ExpectileSVR, QuantileSVR
+from ..estimators.atomic import atomic
+from ..estimators.data import TrainingSet, check_weights
+from ..estimators.levels import OrderedLevels
+from ..estimators.parameters import check_choice
 from ..losses import Loss
-from .machine import KernelRegressorCV
+from .calibration import (
+    WAYS,
+    Rule,
+    conformal_quantile,
+    held_out,
+    plain_quantile,
+    shifts,
+)
+from .machine import MEANS, KernelRegressorCV
+from .outcome import warn_of_calibration
+from .search import Search
 
 Array = NDArray[np.float64]
 
@@ -181,13 +197,14 @@ class SVRCV(KernelRegressorCV):
         self.random_state = random_state
 
 
-class _LevelRegressorCV(KernelRegressorCV):
+class _LevelRegressorCV(OrderedLevels, KernelRegressorCV):
     """Base of the selecting estimators with a level τ or a list of them."""
 
     def __init__(
         self,
         *,
         tau: float | Sequence[float] = 0.5,
+        ordered: bool = True,
         Cs: int | Sequence[float] = 10,
         gammas: int | Sequence[float] = 10,
         cv: Any = 5,
@@ -212,6 +229,7 @@ class _LevelRegressorCV(KernelRegressorCV):
         random_state: Any = None,
     ) -> None:
         self.tau = tau
+        self.ordered = ordered
         self.Cs = Cs
         self.gammas = gammas
         self.cv = cv
@@ -235,9 +253,13 @@ class _LevelRegressorCV(KernelRegressorCV):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    @property
-    def _single_level(self) -> bool:
-        return np.ndim(self.tau) == 0
+    def _finished(self, values: Array) -> Array:
+        """In order, then moved by the calibration: shifts rise with τ, so that order stays."""
+        values, shift = self._in_order(values), getattr(self, "calibration_", None)
+        if shift is None:
+            return values
+        values = values + np.atleast_1d(shift)
+        return values if self._range is None else np.clip(values, *self._range)
 
     def _level(self, level: int) -> dict[str, Any]:
         return {"tau": float(np.atleast_1d(self.tau)[level])}
@@ -260,6 +282,8 @@ class QuantileSVRCV(_LevelRegressorCV):
     tau : float or list of float
         The level or levels, each strictly between 0 and 1. A list gives predictions of shape
         (n, len(tau)), and its own C and γ to every level.
+    ordered : bool
+        Whether the levels of a prediction are put in order, as in :class:`~tausvm.QuantileSVR`.
     Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, cache_size, time_limit, verbose, \
 random_state
         As in :class:`SVRCV`.
@@ -296,6 +320,124 @@ random_state
 
     _machine_class = QuantileSVR
 
+    def __init__(
+        self,
+        *,
+        tau: float | Sequence[float] = 0.5,
+        ordered: bool = True,
+        calibrate: str | None = None,
+        Cs: int | Sequence[float] = 10,
+        gammas: int | Sequence[float] = 10,
+        cv: Any = 5,
+        scoring: Any = None,
+        refit: bool | str = "committee",
+        prune: bool = True,
+        selection_tol: float = 1e-3,
+        n_jobs: int | None = None,
+        kernel: str | Callable[..., Array] = "rbf",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-4,
+        scale_C: bool = True,
+        epsilon: float = 0.0,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        cache_size: float = 2000,
+        clip: float | str | None = None,
+        time_limit: float | None = None,
+        verbose: bool = False,
+        max_iter: int = -1,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            tau=tau,
+            ordered=ordered,
+            Cs=Cs,
+            gammas=gammas,
+            cv=cv,
+            scoring=scoring,
+            refit=refit,
+            prune=prune,
+            selection_tol=selection_tol,
+            n_jobs=n_jobs,
+            kernel=kernel,
+            degree=degree,
+            coef0=coef0,
+            tol=tol,
+            scale_C=scale_C,
+            epsilon=epsilon,
+            fit_intercept=fit_intercept,
+            solver=solver,
+            cache_size=cache_size,
+            clip=clip,
+            time_limit=time_limit,
+            verbose=verbose,
+            max_iter=max_iter,
+            random_state=random_state,
+        )
+        self.calibrate = calibrate
+
+    def _check_own_parameters(self) -> tuple[int | Array, int | Array]:
+        if self.calibrate is not None:
+            check_choice("calibrate", self.calibrate, WAYS, "None")
+        return super()._check_own_parameters()
+
+    @property
+    def _needs_models(self) -> bool:
+        return self.calibrate == "oof" and bool(self.refit)
+
+    @atomic
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
+        """Choose C and γ, fit, and calibrate where that is asked for.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Features; the Gram matrix (n_samples, n_samples) for ``kernel="precomputed"``.
+        y : array of shape (n_samples,)
+            Targets.
+        sample_weight : array of shape (n_samples,) or None
+            Weights of the rows, in the fits, in the validation and in the calibration.
+        groups : array of shape (n_samples,) or None
+            For splitters that keep groups together; with an integer ``cv`` it makes
+            :class:`~sklearn.model_selection.GroupKFold` of it. Groups are held out whole.
+
+        Returns
+        -------
+        self
+        """
+        if self.calibrate != "split" or not self.refit:
+            super().fit(X, y, sample_weight, groups=groups)
+            return self
+        weight = check_weights(sample_weight, _num_samples(X))
+        share = self._settings.calibration.held_out
+        rows = held_out(weight, share, groups, self.random_state)
+        fitted = weight.copy()
+        fitted[rows] = 0.0  # to the fit as if they were not there
+        super().fit(X, y, fitted, groups=groups)
+        predicted = self.predict(_safe_indexing(X, rows)).reshape(len(rows), -1)
+        targets = np.asarray(y, dtype=np.float64).ravel()[rows]
+        self._move(targets, predicted, weight[rows], conformal_quantile)
+        return self
+
+    def _calibrate(self, search: Search, data: TrainingSet) -> None:
+        self.__dict__.pop("calibration_", None)
+        if self.calibrate != "oof" or not self.refit:
+            return
+        levels, mean = range(len(search.task.losses)), self.refit in MEANS
+        unseen = np.stack([search.oof_predictions(level, mean) for level in levels], axis=1)
+        known = ~np.isnan(unseen).any(axis=1)
+        if not known.any():
+            warn_of_calibration(type(self).__name__, self.time_limit)
+            return
+        values = self._in_order(unseen[known])
+        self._move(data.y[known], values, data.weight[known], plain_quantile)
+
+    def _move(self, y: Array, values: Array, weight: Array, rule: Rule) -> None:
+        """Set the shifts of the levels from rows that were not fitted."""
+        shift = shifts(np.atleast_1d(np.asarray(self.tau, dtype=float)), y, values, weight, rule)
+        self.calibration_ = float(shift[0]) if self._single_level else shift
+
 
 class ExpectileSVRCV(_LevelRegressorCV):
     """:class:`~tausvm.ExpectileSVR` with C and γ chosen by cross-validation, for each level.
@@ -309,6 +451,8 @@ class ExpectileSVRCV(_LevelRegressorCV):
     tau : float or list of float
         The level or levels, each strictly between 0 and 1. A list gives predictions of shape
         (n, len(tau)), and its own C and γ to every level.
+    ordered : bool
+        Whether the levels of a prediction are put in order, as in :class:`~tausvm.ExpectileSVR`.
     Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, cache_size, time_limit, verbose, \
 random_state
         As in :class:`SVRCV`.

@@ -53,7 +53,10 @@ MEANS = ("committee", "average")
 #: scores are means of squares of y's size
 LARGEST = 1e150
 #: parameters of a selection that its machines do not have
-OWN_PARAMETERS = ("Cs", "gammas", "cv", "scoring", "refit", "prune", "selection_tol", "n_jobs")
+OWN_PARAMETERS = (
+    *("Cs", "gammas", "cv", "scoring", "refit", "prune", "selection_tol", "n_jobs"),
+    "calibrate",
+)
 
 
 class KernelRegressorCV(RegressorMixin, BaseEstimator):
@@ -147,6 +150,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         targets = np.ascontiguousarray(data.y, dtype=np.float64)
         data = replace(data, X=self._features(data, gammas), y=targets)
         machine._clip_to(targets)
+        self._range = machine._range
         folds = self._folds(data, groups)
         scores = make_scores(self.scoring, self._judges(losses), targets)
         centre = self._centre(data.X)
@@ -171,7 +175,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
                 tol=self.selection_tol, max_iter=self.max_iter, clock=self._clock
             ),
             megabytes=self.cache_size / max(1, effective_n_jobs(self.n_jobs)),
-            keep_models=self.refit in MEANS,
+            keep_models=self.refit in MEANS or self._needs_models,
             prune=self._prunes(groups),
             stop=Stop(self._clock, started + share * limit),
             settings=settings,
@@ -184,8 +188,17 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         self._tell_scores(search, data)
         members = self._fit_members(search, data, started + limit) if self.refit else []
         self._tell_members(members)
+        self._calibrate(search, data)
         self._warn(search, members)
         return self
+
+    @property
+    def _needs_models(self) -> bool:
+        """Whether the folds' models are needed beyond those that predict."""
+        return False
+
+    def _calibrate(self, search: Search, data: TrainingSet) -> None:
+        """Set what calibrates the levels that predict, if anything does."""
 
     def _warn(self, search: Search, members: Sequence[Member]) -> None:
         name = type(self).__name__
@@ -459,7 +472,8 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
             Kernel values with the training rows, (n_samples, n_training), for
             ``kernel="precomputed"``.
         raw : bool
-            The mean of the functions that were certified, before ``clip``.
+            The mean of the functions that were certified, before ``clip``, calibration and
+            ``ordered``.
 
         Returns
         -------
@@ -468,11 +482,16 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         check_is_fitted(self, "cv_results_")
         if not hasattr(self, "best_estimator_"):
             raise AttributeError("predict needs a fitted machine, got refit=False")
-        if self._single_level:
-            machine: Any = self.best_estimator_
-            return np.asarray(machine.predict(X, raw=raw))
-        machines: Any = self.best_estimator_
-        return np.stack([machine.predict(X, raw=raw) for machine in machines], axis=1)
+        best: Any = self.best_estimator_
+        machines = [best] if self._single_level else best
+        values = np.stack([machine.predict(X, raw=raw) for machine in machines], axis=1)
+        if not raw:
+            values = self._finished(values)
+        return values[:, 0] if self._single_level else values
+
+    def _finished(self, values: Array) -> Array:
+        """What is predicted where the machines have these values, (n, n_levels)."""
+        return values
 
 
 def _positions(index: Any, n: int) -> NDArray[np.int64]:

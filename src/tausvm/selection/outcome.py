@@ -60,5 +60,13 @@ def warn_of_members(
     )
 
 
+def warn_of_calibration(name: str, time_limit: float | None) -> None:
+    """Where there are no out-of-fold predictions to calibrate by."""
+    _warn(
+        f"{name}: calibrate='oof' found no out-of-fold predictions, and the levels are as fitted. "
+        f"Raise time_limit={time_limit}, or look at the warnings about the search."
+    )
+
+
 def _warn(message: str) -> None:
     warnings.warn(message, ConvergenceWarning, stacklevel=caller_level())

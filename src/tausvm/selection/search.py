@@ -21,6 +21,7 @@ from .judge import clearly_worse
 from .progress import progress
 from .results import equal_to_best
 from .task import Task
+from .unseen import out_of_fold
 
 Array = NDArray[np.float64]
 
@@ -85,6 +86,7 @@ class Search:
         self._constants = np.array([self.task.constant_loss(k) for k in range(self._grid[0])])
         #: by point and fold
         self._looks: dict[Point, dict[int, Look]] = {}
+        self._unseen: dict[bool, Array] = {}
 
     @property
     def _grid(self) -> tuple[int, int, int]:
@@ -161,6 +163,18 @@ class Search:
             assert place is not None
             choices.append(place)
         return choices
+
+    def oof_predictions(self, level: int, mean: bool = True) -> Array:
+        """What the folds' models predict for rows that they were not fitted on, in units of y.
+
+        (n_rows,), NaN where a row was in no validation part, and everywhere when time is up. The
+        models of a fold are those at the points that the other folds have chosen, which know
+        nothing of its validation rows, and count as often as they were chosen; without ``mean``
+        it is the one at the best point. Needs a task that keeps models.
+        """
+        if mean not in self._unseen:
+            self._unseen[mean] = out_of_fold(self, mean)
+        return self._unseen[mean][level]
 
     def start(self, level: int, place: tuple[int, int], fold: int | None) -> Array | None:
         """β at a point, in the user's units: that of a fold, or a guess for all rows."""
