@@ -44,6 +44,9 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "SVRCV:one": lambda: tausvm.SVRCV(Cs=2, gammas=2, refit=True),
     "SVRCV:linear": lambda: tausvm.SVRCV(Cs=2, kernel="linear"),
     "QuantileSVRCV": lambda: tausvm.QuantileSVRCV(tau=[0.1, 0.9], Cs=2, gammas=2),
+    "QuantileSVRCV:calibrated": lambda: tausvm.QuantileSVRCV(
+        tau=[0.9, 0.1, 0.5], Cs=2, gammas=2, calibrate="oof", clip="range"
+    ),
     "QuantileSVRCV:average": lambda: tausvm.QuantileSVRCV(tau=0.5, Cs=2, gammas=2, refit="average"),
     "ExpectileSVRCV": lambda: tausvm.ExpectileSVRCV(tau=[0.1, 0.9], Cs=2, gammas=2),
 }

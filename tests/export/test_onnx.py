@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -25,6 +26,7 @@ from sklearn.preprocessing import (
 import tausvm.export.onnx_model
 from tausvm import SVR, QuantileSVR, TauPathSVC, TauSVC
 from tausvm.export import to_onnx
+from tausvm.metrics import crossing_rate
 
 from ..estimators.models import ESTIMATORS, data, fitted
 
@@ -119,12 +121,34 @@ def test_steps_before_a_machine(step) -> None:
     agree(model, X)
 
 
-@pytest.mark.parametrize("name", ["TauPathSVC", "TauPathSVC:linear", "TauPathSVR"])
+def no_matter(model, X, y) -> float:
+    return 0.0
+
+
+def test_levels_in_no_order_that_cross() -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(50, 2)), rng.normal(size=50)
+    model = QuantileSVR(tau=[0.55, 0.45, 0.5], C=100.0, gamma=5.0)
+    raw = model.fit(X, y).predict(X, raw=True)
+    assert crossing_rate(raw, tau=model.tau) > 0.1
+    agree(model, X)
+    agree(model.set_params(ordered=False), X)
+    search = GridSearchCV(model.set_params(ordered=True), {"C": [100.0]}, scoring=no_matter).fit(
+        X, y
+    )
+    np.testing.assert_allclose(run(to_onnx(search), X)["prediction"], search.predict(X), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "name", ["TauPathSVC", "TauPathSVC:linear", "TauPathSVR", "TauPathSVR:unsorted"]
+)
 def test_levels_of_a_path(name: str) -> None:
     model, X = fitted(name)
     taus = [0.1, 0.45, 0.9]
+    if "SVR" in name:
+        taus = [0.9, 0.48, 0.1, 0.5, 0.52]
     found = run(to_onnx(model, tau=taus), X)
-    if name == "TauPathSVR":
+    if "SVR" in name:
         np.testing.assert_allclose(found["prediction"], model.predict(X, tau=taus), atol=1e-5)
         return
     np.testing.assert_allclose(found["decision"], model.decision_function(X, tau=taus), atol=1e-5)
