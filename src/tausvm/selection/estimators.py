@@ -284,6 +284,13 @@ class QuantileSVRCV(_LevelRegressorCV):
         (n, len(tau)), and its own C and γ to every level.
     ordered : bool
         Whether the levels of a prediction are put in order, as in :class:`~tausvm.QuantileSVR`.
+    calibrate : {None, "oof", "split"}
+        Whether intervals between a level and its counterpart 1 − τ are widened until rows that
+        were not fitted lie in them as often as they should; a level without counterpart is moved
+        outwards by itself. "oof" goes by the predictions of the folds' models for the rows that
+        they have not seen: no row is given up and nothing is guaranteed, since these rows have
+        helped to choose C and γ. "split" holds a fifth of the rows out, and intervals then hold
+        the share that they should or more, on average and for exchangeable rows (split-conformal).
     Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, cache_size, time_limit, verbose, \
 random_state
         As in :class:`SVRCV`.
@@ -296,13 +303,16 @@ random_state
         As in :class:`SVRCV` for a single level, a list of them for a list.
     best_score_, best_index_, dual_gap_
         As in :class:`SVRCV` for a single level, an array of them for a list.
+    calibration_ : float or array (n_levels,)
+        What is added to the levels in order, where they are calibrated; it rises with τ.
     scores_, Cs_, gammas_, fold_rows_, n_splits_, n_iter_, n_features_in_, feature_names_in_
         As in :class:`SVRCV`.
 
     References
     ----------
-    M. Farooq and I. Steinwart, "An SVM-like Approach for Expectile Regression" (2015),
-    sections 3.2 and 5.
+    - M. Farooq and I. Steinwart, "An SVM-like Approach for Expectile Regression" (2015),
+      sections 3.2 and 5.
+    - Y. Romano, E. Patterson and E. Candès, "Conformalized Quantile Regression" (2019).
 
     Examples
     --------
