@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -134,6 +135,8 @@ def conformalised(Z: Array, y: Array, new: Array) -> Array:
     """MAPIE's conformalised quantile regression, on as many rows as ``split`` holds out."""
     from mapie.regression import ConformalizedQuantileRegressor  # an extra
 
+    logging.disable(logging.INFO)  # MAPIE tells of every crossing of the quantiles
+
     held = QuantileSVRCV._settings.calibration.held_out
     rows = np.random.default_rng(0).permutation(len(y))
     size = int(np.ceil(held * len(y)))
@@ -178,7 +181,7 @@ def print_table(records: list[dict[str, Any]]) -> None:
             rows[way].append(row)
             print(f"{row[0]:>12.1f}{row[1]:>8.1f}{row[2]:>+8.2f}%{row[3]:>8.2f}", end="")
         print()
-    for way in ways:
+    for way in (way for way in ways if rows[way]):
         mean, least = np.mean(rows[way], axis=0), np.min(rows[way], axis=0)
         below = np.sum(np.array(rows[way])[:, :2] < [87.0, 47.0], axis=0)
         print(

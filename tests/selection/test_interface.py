@@ -71,6 +71,7 @@ def test_means_are_of_machines_at_the_choices_of_the_folds(
     folds = KFold(3)
     model = selection(
         tau=[0.2, 0.7],
+        ordered=False,
         Cs=[0.1, 1.0, 10.0],
         gammas=[0.5, 2.0],
         cv=folds,
