@@ -17,6 +17,7 @@ from .estimators import (
     TauSVC,
 )
 from .selection import SVRCV, ExpectileSVRCV, LinearSVRCV, QuantileSVRCV
+from .tabular import TabularExpectileSVR, TabularQuantileSVR
 
 __version__ = "0.1.0"
 
@@ -34,6 +35,8 @@ __all__ = [
     "LinearSVRCV",
     "QuantileSVR",
     "QuantileSVRCV",
+    "TabularExpectileSVR",
+    "TabularQuantileSVR",
     "TauPathSVC",
     "TauPathSVR",
     "TauSVC",

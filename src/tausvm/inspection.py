@@ -17,6 +17,7 @@ from .estimators.path_machine import PathMachine
 from .losses import EpsilonInsensitive, SquaredEpsilonInsensitive
 from .metrics import coverage, crossing_rate, mean_expectile_loss
 from .solvers import SolverResult
+from .tabular.estimators import TabularRegressor
 
 Array = NDArray[np.float64]
 
@@ -37,6 +38,8 @@ FUNCTIONALS = {
     "LinearSVRCV": LOCATION,
     "LinearQuantileSVR": QUANTILE,
     "LinearExpectileSVR": EXPECTILE,
+    "TabularQuantileSVR": QUANTILE,
+    "TabularExpectileSVR": EXPECTILE,
     "TauSVC": CLASS,
     "TauPathSVC": PATH,
     "TauPathSVR": QUANTILE,
@@ -48,9 +51,18 @@ PATH_LEVELS = tuple(k / 20 for k in range(1, 20))
 CERTIFIED = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
+def as_steps(model: Any) -> list[Any]:
+    """The transformers of a model in their order, and at the end the machine itself."""
+    if isinstance(model, TabularRegressor) and hasattr(model, "machine_"):
+        return [model.preparation_, model.machine_]
+    if hasattr(model, "steps"):
+        return [*(step for _, step in model.steps[:-1]), *as_steps(model.steps[-1][1])]
+    return [model]
+
+
 def last_step(model: Any) -> Any:
     """The estimator itself, or the one at the end of a pipeline."""
-    return model.steps[-1][1] if hasattr(model, "steps") else model
+    return as_steps(model)[-1]
 
 
 def functional(model: Any) -> str:
@@ -76,7 +88,12 @@ def has_path(model: Any) -> bool:
 
 def prepared(model: Any, X: Any) -> Any:
     """What the steps before the last one make of X."""
-    return model[:-1].transform(X) if len(getattr(model, "steps", ())) > 1 else X
+    if isinstance(model, TabularRegressor):
+        return model.preparation_.transform(X)
+    if not hasattr(model, "steps"):
+        return X
+    before = model[:-1].transform(X) if len(model.steps) > 1 else X
+    return prepared(model.steps[-1][1], before)
 
 
 def predictions(model: Any, X: Any) -> Any:

@@ -48,6 +48,8 @@ MAKERS: dict[str, Callable[[], Any]] = {
         tau=[0.9, 0.1, 0.5], Cs=2, gammas=2, calibrate="oof", clip="range"
     ),
     "QuantileSVRCV:average": lambda: tausvm.QuantileSVRCV(tau=0.5, Cs=2, gammas=2, refit="average"),
+    "TabularQuantileSVR": lambda: tausvm.TabularQuantileSVR(tau=[0.1, 0.9], Cs=2, gammas=2),
+    "TabularExpectileSVR": lambda: tausvm.TabularExpectileSVR(tau=0.7, Cs=2, gammas=2),
     "ExpectileSVRCV": lambda: tausvm.ExpectileSVRCV(tau=[0.1, 0.9], Cs=2, gammas=2),
 }
 

@@ -36,7 +36,8 @@ def to_onnx(
 
     - ``X``, float64 of shape (rows, features); or
     - one input of shape (rows, 1) a column, float64 or text, where the pipeline starts with a
-      :class:`~sklearn.compose.ColumnTransformer` of named columns
+      :class:`~sklearn.compose.ColumnTransformer` of named columns, or for a model of a table
+      (:class:`~tausvm.TabularQuantileSVR`), whose missing numbers are NaN and missing text is ""
 
     and gives
 
@@ -75,7 +76,7 @@ def to_onnx(
     machine = inspection.last_step(model)
     check_is_fitted(machine)
     graph = Graph()
-    steps = [step for _, step in model.steps[:-1]] if hasattr(model, "steps") else []
+    steps = inspection.as_steps(model)[:-1]
     X = prepared_input(graph, steps, _width(steps, machine))
     levels = inspection.levels(model)
     if inspection.has_path(model):

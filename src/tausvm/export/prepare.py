@@ -17,7 +17,9 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from ..tabular import FramePreparation
 from .graph import ML_DOMAIN, Graph
+from .table import table_features
 
 
 def prepared_input(graph: Graph, steps: list[Any], n_features: int) -> str:
@@ -26,7 +28,9 @@ def prepared_input(graph: Graph, steps: list[Any], n_features: int) -> str:
     Numbers come as one input ``X`` of (rows, features). Where the first step picks columns by
     their names, every column is an input of its own, (rows, 1) under its name.
     """
-    if not steps or not isinstance(steps[0], ColumnTransformer):
+    if steps and isinstance(steps[0], FramePreparation):
+        value = table_features(graph, steps.pop(0))
+    elif not steps or not isinstance(steps[0], ColumnTransformer):
         value = graph.input("X", n_features)
     else:
         value = _column_transformer(graph, steps.pop(0))

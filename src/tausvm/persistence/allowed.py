@@ -21,13 +21,14 @@ from sklearn import (
     preprocessing,
 )
 
-from .. import estimators, selection, solvers
+from .. import estimators, selection, solvers, tabular
 from ..estimators.data import TrainingSet
 from ..kernels import Points, scalar
 from ..operators import products
 from ..selection.committee import Committee
 from ..solvers import path
 from ..solvers.units import Units
+from ..tabular import codes
 from .archive import ModelFileError
 
 #: nodes of plain data, and the types they may be of
@@ -101,7 +102,9 @@ def type_name(cls: type) -> str:
 def own_types() -> frozenset[type]:
     """The classes of tausvm that a fitted estimator is made of."""
     public = [
-        getattr(module, name) for module in (estimators, selection) for name in module.__all__
+        getattr(module, name)
+        for module in (estimators, selection, tabular)
+        for name in module.__all__
     ]
     parts = [
         scalar.Linear,
@@ -121,6 +124,7 @@ def own_types() -> frozenset[type]:
         Committee,
         TrainingSet,
         Points,
+        *codes.CODES,
         products.KernelProducts,
         products.LinearProducts,
         products.MatrixProducts,

@@ -18,6 +18,9 @@ from sklearn.base import BaseEstimator
 from ..estimators.linear_machine import LinearMachine
 from ..estimators.machine import KernelMachine
 from ..estimators.path_machine import PathMachine
+from ..tabular.codes import CODES
+from ..tabular.estimators import TabularRegressor
+from ..tabular.preparation import FramePreparation
 from .archive import ModelFileError
 
 MAX_DEPTH = 50
@@ -65,6 +68,10 @@ def check_model(model: Any) -> None:
             _check_machine(part)
         elif isinstance(part, LinearMachine):
             _check_linear(part)
+        elif isinstance(part, FramePreparation):
+            _check_preparation(part)
+        elif isinstance(part, TabularRegressor):
+            _check_tabular(part)
 
 
 def _parts(model: Any) -> Iterator[Any]:
@@ -131,6 +138,27 @@ def _check_linear(machine: LinearMachine) -> None:
         raise ModelFileError(f"{name}: coef_ and intercept_ must be arrays of floats")
     if coef.shape != (len(machine.intercept_), machine.n_features_in_):
         raise ModelFileError(f"{name}: coef_ does not fit intercept_ or the features")
+
+
+def _check_preparation(preparation: FramePreparation) -> None:
+    """A code a column, or a divisor where they come from a sparse matrix."""
+    if not hasattr(preparation, "feature_groups_"):
+        return  # not fitted
+    largest, width = preparation._largest, preparation.n_features_in_
+    if largest is None:
+        codes = preparation._codes
+        if len(codes) != width or not all(c is None or isinstance(c, CODES) for c in codes):
+            raise ModelFileError("FramePreparation: its codes do not fit its columns")
+    elif not _is_float(largest, 1) or len(largest) != width:
+        raise ModelFileError("FramePreparation: its divisors do not fit its columns")
+
+
+def _check_tabular(model: TabularRegressor) -> None:
+    """What the preparation makes is what the machine reads."""
+    if not hasattr(model, "machine_"):
+        return  # not fitted
+    if len(model.preparation_.feature_groups_) != model.machine_.n_features_in_:
+        raise ModelFileError(f"{type(model).__name__}: its preparation does not fit its machine")
 
 
 def _is_float(array: Any, ndim: int) -> bool:

@@ -1,0 +1,307 @@
+"""Tuned levels of a table in one call: preparation and machine as one estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from ..estimators.atomic import atomic
+from ..estimators.parameters import refuse
+from ..selection import ExpectileSVRCV, QuantileSVRCV
+from .preparation import FramePreparation
+from .values import read_table
+
+Array = NDArray[np.float64]
+
+
+def _has_intervals(estimator: Any) -> bool:
+    return hasattr(estimator._machine_class, "predict_interval")
+
+
+class TabularRegressor(RegressorMixin, BaseEstimator):
+    """Base of the estimators that prepare a table and tune a machine on it."""
+
+    #: the tuned machine
+    _machine_class: type[Any]
+
+    def __init__(
+        self,
+        *,
+        tau: float | Sequence[float] = 0.5,
+        kinds: Mapping[Any, str] | None = None,
+        max_categories: int = 50,
+        Cs: int | Sequence[float] = 10,
+        gammas: int | Sequence[float] = 10,
+        cv: Any = 5,
+        scoring: Any = None,
+        refit: bool | str = "committee",
+        prune: bool = True,
+        selection_tol: float = 1e-3,
+        n_jobs: int | None = None,
+        kernel: str | Callable[..., Array] = "rbf",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-4,
+        scale_C: bool = True,
+        epsilon: float = 0.0,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        cache_size: float = 2000,
+        clip: float | str | None = None,
+        time_limit: float | None = None,
+        verbose: bool = False,
+        max_iter: int = -1,
+        random_state: Any = None,
+    ) -> None:
+        self.tau = tau
+        self.kinds = kinds
+        self.max_categories = max_categories
+        self.Cs = Cs
+        self.gammas = gammas
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.prune = prune
+        self.selection_tol = selection_tol
+        self.n_jobs = n_jobs
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.scale_C = scale_C
+        self.epsilon = epsilon
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.cache_size = cache_size
+        self.clip = clip
+        self.time_limit = time_limit
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _machine(self, groups: NDArray[np.int64]) -> Any:
+        """The tuned machine, with every parameter of its own; ``groups`` are the features'."""
+        known = signature(self._machine_class).parameters
+        given = {**self.get_params(deep=False), "feature_groups": groups}
+        return self._machine_class(**{name: given[name] for name in known if name in given})
+
+    @atomic
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
+        """Prepare the columns, choose C and γ, and fit.
+
+        Parameters
+        ----------
+        X : data frame, array or CSR matrix of shape (n_samples, n_features)
+            Numbers, categories, dates, missing values.
+        y : array of shape (n_samples,)
+            Targets.
+        sample_weight : array of shape (n_samples,) or None
+            Weights of the rows, in the preparation, in the fits and in the validation.
+        groups : array of shape (n_samples,) or None
+            Rows that stay together in the validation.
+
+        Returns
+        -------
+        self
+        """
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            raise refuse("kernel", "one of features, as X is prepared", self.kernel)
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                "is None."
+            )
+        preparation = FramePreparation(kinds=self.kinds, max_categories=self.max_categories)
+        table = read_table(self, X, reset=True)
+        preparation.learn(table, y, sample_weight)
+        features = preparation.training_matrix(table, y, sample_weight, groups)
+        machine = self._machine(preparation.feature_groups_)
+        machine.fit(features, y, sample_weight, groups=groups)
+        self.preparation_, self.machine_ = preparation, machine
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Predict at the rows of a table.
+
+        Parameters
+        ----------
+        X : data frame, array or CSR matrix of shape (n_samples, n_features)
+            With the columns of the fit, in their order.
+
+        Returns
+        -------
+        array of shape (n_samples,), or (n_samples, n_levels) for a list of levels
+        """
+        check_is_fitted(self, "machine_")
+        return np.asarray(self.machine_.predict(self._prepared(X)))
+
+    @available_if(_has_intervals)
+    def predict_interval(self, X: Any, **options: Any) -> Array:
+        """Intervals at the rows of a table, as the tuned machine gives them."""
+        check_is_fitted(self, "machine_")
+        return np.asarray(self.machine_.predict_interval(self._prepared(X), **options))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """What the tuned machine's ``score`` is at the rows of a table.
+
+        Parameters
+        ----------
+        X : data frame, array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,) or None
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self, "machine_")
+        return float(self.machine_.score(self._prepared(X), y, sample_weight))
+
+    def _prepared(self, X: Any) -> Any:
+        return self.preparation_.matrix(read_table(self, X, reset=False))
+
+    @property
+    def pipeline_(self) -> Pipeline:
+        """Preparation and machine as the two steps of a pipeline, both fitted."""
+        return Pipeline([("prepare", self.preparation_), ("model", self.machine_)])
+
+    @property
+    def columns_(self) -> list[dict[str, Any]]:
+        """What each column is taken for, and why."""
+        return list(self.preparation_.columns_)
+
+    @property
+    def best_params_(self) -> Any:
+        """C and γ, a dict a level."""
+        return self.machine_.best_params_
+
+    @property
+    def best_score_(self) -> Any:
+        """The score of these points."""
+        return self.machine_.best_score_
+
+    @property
+    def dual_gap_(self) -> Any:
+        """The largest relative duality gap of the machines that predict, one a level."""
+        return self.machine_.dual_gap_
+
+    @property
+    def n_iter_(self) -> int:
+        """Fits of the selection."""
+        return int(self.machine_.n_iter_)
+
+    @property
+    def cv_results_(self) -> Any:
+        """The scores of the selection, a table a level."""
+        return self.machine_.cv_results_
+
+
+class TabularQuantileSVR(TabularRegressor):
+    """Quantiles of a table with numbers, categories, dates and missing values, in one call.
+
+    :class:`~tausvm.tabular.FramePreparation` makes features of the columns, and
+    :class:`~tausvm.QuantileSVRCV` chooses C and γ on them and fits. What the columns were taken for
+    is told in ``columns_``.
+
+    Parameters
+    ----------
+    tau : float or list of float
+        The level or levels, each strictly between 0 and 1. A list gives predictions of shape
+        (n, len(tau)).
+    kinds, max_categories
+        As in :class:`~tausvm.tabular.FramePreparation`.
+    Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, kernel, degree, coef0, tol, \
+scale_C, epsilon, fit_intercept, solver, cache_size, clip, time_limit, verbose, max_iter, \
+random_state
+        As in :class:`~tausvm.QuantileSVRCV`; not ``kernel="precomputed"``.
+
+    Attributes
+    ----------
+    columns_ : list of dict
+        A row a column: its ``name``, ``kind``, ``why`` it is taken for that, and its ``features``.
+    preparation_ : FramePreparation
+    machine_ : QuantileSVRCV
+    pipeline_ : Pipeline
+        These two as its steps.
+    best_params_, best_score_, dual_gap_, cv_results_, n_iter_
+        Those of ``machine_``.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : array of str
+        Where X has column names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tausvm import TabularQuantileSVR
+    >>> rng = np.random.default_rng(0)
+    >>> size, place = rng.uniform(20, 120, 100), rng.choice(["centre", "edge"], 100)
+    >>> rent = size * np.where(place == "centre", 15, 10) + rng.normal(0, 80, 100)
+    >>> X = np.column_stack([size, place]).astype(object)
+    >>> X[:3, 0] = None
+    >>> model = TabularQuantileSVR(tau=[0.1, 0.9], Cs=4, gammas=4).fit(X, rent)
+    >>> [column["kind"] for column in model.columns_]
+    ['number', 'category']
+    >>> low, high = model.predict([[70, "centre"]])[0]
+    >>> bool(low < 70 * 15 < high)
+    True
+    """
+
+    _machine_class = QuantileSVRCV
+
+
+class TabularExpectileSVR(TabularRegressor):
+    """Expectiles of a table with numbers, categories, dates and missing values, in one call.
+
+    :class:`~tausvm.tabular.FramePreparation` makes features of the columns, and
+    :class:`~tausvm.ExpectileSVRCV` chooses C and γ on them and fits. What the columns were taken
+    for is told in ``columns_``.
+
+    Parameters
+    ----------
+    tau : float or list of float
+        The level or levels, each strictly between 0 and 1; ½ is the mean. A list gives predictions
+        of shape (n, len(tau)).
+    kinds, max_categories
+        As in :class:`~tausvm.tabular.FramePreparation`.
+    Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, kernel, degree, coef0, tol, \
+scale_C, epsilon, fit_intercept, solver, cache_size, clip, time_limit, verbose, max_iter, \
+random_state
+        As in :class:`~tausvm.ExpectileSVRCV`; not ``kernel="precomputed"``.
+
+    Attributes
+    ----------
+    columns_, preparation_, machine_, pipeline_, best_params_, best_score_, dual_gap_, \
+cv_results_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`TabularQuantileSVR`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tausvm import TabularExpectileSVR
+    >>> rng = np.random.default_rng(0)
+    >>> day = np.datetime64("2024-01-01") + rng.integers(0, 900, 120)
+    >>> warmth = 10 - 9 * np.cos(2 * np.pi * day.astype(int) / 365.25) + rng.normal(size=120)
+    >>> model = TabularExpectileSVR(Cs=4, gammas=4).fit(day[:, None], warmth)
+    >>> model.columns_[0]["kind"]
+    'date'
+    >>> bool(abs(model.predict([[np.datetime64("2025-07-01")]])[0] - 19) < 1.5)
+    True
+    """
+
+    _machine_class = ExpectileSVRCV
