@@ -47,7 +47,8 @@ class Pretended:
 
 def test_every_estimator_is_on_the_map() -> None:
     drawn = {machines.class_name(name) for name in machines.MACHINES}
-    assert drawn == set(tausvm.__all__) - {"__version__"}
+    # those of tables are tuned machines of the map behind a preparation
+    assert drawn == set(tausvm.__all__) - {"__version__"} - set(tausvm.tabular.__all__)
 
 
 def test_a_place_survives_json() -> None:

@@ -51,18 +51,16 @@ PATH_LEVELS = tuple(k / 20 for k in range(1, 20))
 CERTIFIED = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
-def as_steps(model: Any) -> list[Any]:
-    """The transformers of a model in their order, and at the end the machine itself."""
-    if isinstance(model, TabularRegressor) and hasattr(model, "machine_"):
-        return [model.preparation_, model.machine_]
-    if hasattr(model, "steps"):
-        return [*(step for _, step in model.steps[:-1]), *as_steps(model.steps[-1][1])]
-    return [model]
-
-
 def last_step(model: Any) -> Any:
     """The estimator itself, or the one at the end of a pipeline."""
-    return as_steps(model)[-1]
+    return model.steps[-1][1] if hasattr(model, "steps") else model
+
+
+def transformers(model: Any) -> list[Any]:
+    """The steps before a machine, in their order."""
+    before = [step for _, step in model.steps[:-1]] if hasattr(model, "steps") else []
+    last = last_step(model)
+    return [*before, last.preparation_] if isinstance(last, TabularRegressor) else before
 
 
 def functional(model: Any) -> str:

@@ -1,4 +1,4 @@
-"""From columns to features: which are numbers, which categories, and how they are prepared."""
+"""The columns of a file that a model reads: which are numbers, and which categories."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
+from ..tabular.kinds import CATEGORY, NUMBER
 from .errors import InputError, listed
 from .tables import Table, check_finite, check_missing, column, numbers, row_words, rows_where
-
-NUMBER, CATEGORY = "number", "category"
 
 
 @dataclass(frozen=True)
@@ -137,23 +132,3 @@ def read_features(
     if not impute:
         check_missing(frame, table.file, "; give --impute at fit to fill them, or drop the rows")
     return frame, told
-
-
-def preparation(columns: Sequence[Column], *, impute: bool) -> ColumnTransformer:
-    """Numbers scaled to mean 0 and variance 1, categories one-hot encoded."""
-    number = [("scale", StandardScaler())]
-    category = [("encode", OneHotEncoder(handle_unknown="ignore", sparse_output=False))]
-    if impute:
-        number.insert(0, ("impute", SimpleImputer(strategy="median")))
-        category.insert(0, ("impute", SimpleImputer(strategy="most_frequent")))
-    parts = []
-    for name, steps, kind in (("numbers", number, NUMBER), ("categories", category, CATEGORY)):
-        names = [c.name for c in columns if c.type == kind]
-        if names:
-            parts.append((name, Pipeline(steps), names))
-    return ColumnTransformer(parts, sparse_threshold=0.0, verbose_feature_names_out=False)
-
-
-def sparse_preparation() -> MaxAbsScaler:
-    """Sparse features scaled to [−1, 1]; zeros stay zeros."""
-    return MaxAbsScaler()

@@ -19,7 +19,8 @@ from sklearn.pipeline import Pipeline
 
 from .. import inspection
 from ..solvers import Status
-from .columns import choose_columns, preparation, read_features, sparse_preparation
+from ..tabular.named import named_preparation, sparse_preparation
+from .columns import choose_columns, read_features
 from .errors import InputError, listed
 from .kinds import Kind
 from .progress import watched
@@ -71,7 +72,7 @@ def fit_file(
     prepare: Any = (
         sparse_preparation()
         if data.columns is None
-        else preparation(data.columns, impute=options.impute)
+        else named_preparation({c.name: c.type for c in data.columns}, impute=options.impute)
     )
     model = Pipeline([(PREPARE, prepare), (MODEL, machine)])
     train, test = _split(len(data.y), options.holdout, settings.seed)

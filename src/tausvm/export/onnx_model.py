@@ -76,7 +76,7 @@ def to_onnx(
     machine = inspection.last_step(model)
     check_is_fitted(machine)
     graph = Graph()
-    steps = inspection.as_steps(model)[:-1]
+    steps = inspection.transformers(model)
     X = prepared_input(graph, steps, _width(steps, machine))
     levels = inspection.levels(model)
     if inspection.has_path(model):

@@ -16,20 +16,21 @@ def table_features(graph: Graph, preparation: FramePreparation) -> str:
     """The features of a table.
 
     Every column that has features is an input of (rows, 1), float64 for a number and text for a
-    category; missing numbers are NaN, missing text is "". A sparse matrix is one input ``X``.
+    category; missing numbers are NaN, missing text is "". Numbers without names, and a sparse
+    matrix, are one input ``X``.
     """
     width = preparation.n_features_in_
     if preparation._largest is not None:
         return graph.affine(graph.input("X", width), 0.0, 1.0 / preparation._largest)
-    names = [str(column["name"]) for column in preparation.columns_]
-    parts = [
-        _encoded(graph, code, name)
-        for name, code in zip(names, preparation._codes, strict=True)
-        if code is not None
-    ]
-    if not parts:
+    codes = [(k, code) for k, code in enumerate(preparation._codes) if code is not None]
+    if not codes:
         raise ValueError("a model without a column that varies has no export to ONNX")
-    return graph.concatenated(parts)
+    numbers = [(k, code) for k, code in codes if isinstance(code, NumberCode)]
+    if len(numbers) == len(codes) and not hasattr(preparation, "feature_names_in_"):
+        X = graph.input("X", width)
+        return graph.concatenated([_number(graph, c, graph.columns(X, [k])) for k, c in numbers])
+    names = [str(column["name"]) for column in preparation.columns_]
+    return graph.concatenated([_encoded(graph, code, names[k]) for k, code in codes])
 
 
 def _encoded(graph: Graph, code: Any, name: str) -> str:

@@ -26,6 +26,15 @@ def _has_intervals(estimator: Any) -> bool:
     return hasattr(estimator._machine_class, "predict_interval")
 
 
+def _of_the_machine(name: str, told: str) -> Any:
+    """A fitted attribute of the tuned machine as one of the estimator."""
+
+    def read(estimator: Any) -> Any:
+        return getattr(estimator.machine_, name)
+
+    return property(read, doc=told)
+
+
 class TabularRegressor(RegressorMixin, BaseEstimator):
     """Base of the estimators that prepare a table and tune a machine on it."""
 
@@ -185,30 +194,20 @@ class TabularRegressor(RegressorMixin, BaseEstimator):
         """What each column is taken for, and why."""
         return list(self.preparation_.columns_)
 
-    @property
-    def best_params_(self) -> Any:
-        """C and γ, a dict a level."""
-        return self.machine_.best_params_
-
-    @property
-    def best_score_(self) -> Any:
-        """The score of these points."""
-        return self.machine_.best_score_
-
-    @property
-    def dual_gap_(self) -> Any:
-        """The largest relative duality gap of the machines that predict, one a level."""
-        return self.machine_.dual_gap_
-
-    @property
-    def n_iter_(self) -> int:
-        """Fits of the selection."""
-        return int(self.machine_.n_iter_)
-
-    @property
-    def cv_results_(self) -> Any:
-        """The scores of the selection, a table a level."""
-        return self.machine_.cv_results_
+    best_params_ = _of_the_machine("best_params_", "C and γ, a dict a level.")
+    best_score_ = _of_the_machine("best_score_", "The score of these points.")
+    best_index_ = _of_the_machine("best_index_", "Their places in ``cv_results_``.")
+    best_estimator_ = _of_the_machine("best_estimator_", "What predicts from features, a level.")
+    fold_params_ = _of_the_machine("fold_params_", "The best point of every fold, a level.")
+    members_ = _of_the_machine("members_", "What the machines that predict are, a level.")
+    dual_gap_ = _of_the_machine("dual_gap_", "The largest gap of these machines, a level.")
+    cv_results_ = _of_the_machine("cv_results_", "The scores of the selection, a table a level.")
+    scores_ = _of_the_machine("scores_", "The same as an array.")
+    Cs_ = _of_the_machine("Cs_", "The grid in C.")
+    gammas_ = _of_the_machine("gammas_", "The grid in γ.")
+    fold_rows_ = _of_the_machine("fold_rows_", "The training rows of every fold.")
+    n_splits_ = _of_the_machine("n_splits_", "The number of folds.")
+    n_iter_ = _of_the_machine("n_iter_", "Fits of the selection.")
 
 
 class TabularQuantileSVR(TabularRegressor):
@@ -238,7 +237,8 @@ random_state
     machine_ : QuantileSVRCV
     pipeline_ : Pipeline
         These two as its steps.
-    best_params_, best_score_, dual_gap_, cv_results_, n_iter_
+    best_params_, best_score_, best_index_, best_estimator_, fold_params_, members_, dual_gap_, \
+cv_results_, scores_, Cs_, gammas_, fold_rows_, n_splits_, n_iter_
         Those of ``machine_``.
     n_features_in_ : int
         The number of columns.
@@ -286,9 +286,8 @@ random_state
 
     Attributes
     ----------
-    columns_, preparation_, machine_, pipeline_, best_params_, best_score_, dual_gap_, \
-cv_results_, n_iter_, n_features_in_, feature_names_in_
-        As in :class:`TabularQuantileSVR`.
+    columns_, preparation_, machine_, pipeline_, n_features_in_, feature_names_in_
+        As in :class:`TabularQuantileSVR`, and those of ``machine_`` as there.
 
     Examples
     --------

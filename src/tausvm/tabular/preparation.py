@@ -182,7 +182,7 @@ class FramePreparation(TransformerMixin, BaseEstimator):
 
     def learn(self, table: Table, y: Any, sample_weight: Any) -> None:
         """Decide about the columns of a table that has been read."""
-        check_integer("max_categories", self.max_categories, 2)
+        check_integer("max_categories", self.max_categories, 1)
         if y is not None:
             check_consistent_length(np.empty(table.n_rows), y)
         weight = check_weights(sample_weight, table.n_rows)

@@ -16,18 +16,19 @@ class PreparationSettings:
     identifier_share: float = 0.9
     #: rows that it takes to call a text an identifier: ten names are ten categories
     identifier_rows: int = 20
-    #: standard deviations from the mean beyond which a value makes the tails of a number long. Of
-    #: scaling alone, arcsinh everywhere and arcsinh there, on 17 tables of 100 to 500 rows, the
-    #: last has the smallest pinball loss: 0.98 of the first, where arcsinh everywhere has 1.02
+    #: standard deviations from the mean beyond which a value makes the tails of a number long. The
+    #: pinball loss of three tuned levels on 18 tables of up to 500 rows, against scaling alone, is
+    #: 0.971 in the geometric mean (cpu_act 0.77, cpus 0.85, updrs 1.04, pol 1.17), 0.975 for 4.5,
+    #: 0.987 for 8. Tails drawn in everywhere cost 1.8 times the loss on bodyfat, a linear target
     far: float = 6.0
     #: share of the standard deviation that the spread between the quartiles counts as at least:
-    #: some columns hold one value nearly everywhere (cpu_act: 0.22 instead of 0.25 of the loss of
-    #: constants)
+    #: some columns hold one value nearly everywhere. 0.971 in the same mean, 0.981 without it
     least_spread: float = 0.25
     #: share of the weight below which categories are pooled, where there are two such at least
     rare_share: float = 0.01
     #: distance of two categories. Two rows that differ by one standard deviation in one number each
-    #: are √2 apart, and so are two rows of unequal categories
+    #: are √2 apart, and so are two rows of unequal categories. On 20 tables with categories the
+    #: losses at 1, √2 and 2 are 0.981, 0.985 and 0.993 of those of one-hot codes and scaling
     category_distance: float = 2.0**0.5
     #: rows' worth of the overall mean in the mean target of a category
     smoothing: float = 10.0
