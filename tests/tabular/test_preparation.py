@@ -148,6 +148,11 @@ def test_many_categories_are_coded_by_targets_of_other_rows() -> None:
     noise = rng.normal(size=1000)
     told_noise = FramePreparation().fit_transform(frame, noise)
     assert abs(np.corrcoef(told_noise[:, 0], noise)[0, 1]) < 0.1
+    # nor does a row of weight 0 tell its target, which need not be a number
+    weight, holes = np.ones(1000), y.copy()
+    weight[:50], holes[:50] = 0.0, np.nan
+    weighted = FramePreparation().fit_transform(frame, holes, weight)
+    assert np.isfinite(weighted).all()
     unseen = preparation.transform(pd.DataFrame({"town": ["elsewhere"]}))
     assert unseen[0, 0] == 0.0
     counted = FramePreparation().fit(frame)
@@ -311,7 +316,7 @@ def test_transform_learns_nothing() -> None:
 
 
 def test_sparse_stays_sparse() -> None:
-    X = sp.random_array((30, 6), density=0.3, rng=np.random.default_rng(0), format="csr") * 50
+    X = 50 * sp.random(30, 6, density=0.3, random_state=0, format="csr")
     preparation = FramePreparation()
     features = preparation.fit_transform(sp.csr_array(X))
     assert sp.issparse(features) and features.nnz == X.nnz

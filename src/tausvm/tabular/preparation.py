@@ -255,8 +255,9 @@ class FramePreparation(TransformerMixin, BaseEstimator):
         """The features of the rows of the fit, none of which is told its own target."""
         if not any(isinstance(code, TargetCode) and code.by_target for code in self._codes):
             return self.matrix(table)
-        weight, targets = check_weights(sample_weight, table.n_rows), _targets(y, slice(None))
-        assert targets is not None
+        weight = check_weights(sample_weight, table.n_rows)
+        rows, targets = np.flatnonzero(weight > 0), np.zeros(table.n_rows)
+        targets[rows] = _targets(y, rows)
         folds = self._folds(table.n_rows, groups)
         parts = [
             code.out_of_fold(column, targets, weight, folds)
