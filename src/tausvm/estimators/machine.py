@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..kernels import KERNELS, Kernel, Points, make_kernel
+from ..kernels import KERNELS, Kernel, Points, make_kernel, mapped
 from ..losses import Loss
 from ..operators import CachedKernel, GivenKernel, KernelOperator
 from ..operators.base import CHUNK_BYTES
@@ -42,7 +42,7 @@ from .warm import last_results
 Array = NDArray[np.float64]
 
 #: kernels of x − x', which a common shift of all points leaves as they are
-DISTANCE_KERNELS = ("rbf", "laplacian")
+DISTANCE_KERNELS = ("rbf", "laplacian", "exponential")
 #: rows are held in float64 up to this many of them, or for a tolerance below TIGHT
 SMALL = 300
 TIGHT = 1e-6
@@ -86,6 +86,8 @@ class KernelMachine(BaseEstimator):
     warm_start: bool = False
 
     _kernel: Kernel
+    #: the linear map under which the kernel sees the features, weights (d,) or a matrix (d, d)
+    _metric: Array | None = None
     #: what was subtracted from the training points, where anything was
     _centre: Array | None
 
@@ -208,7 +210,7 @@ class KernelMachine(BaseEstimator):
     def _kernel_points(self, data: TrainingSet) -> Points:
         """Fix the kernel and its γ; the training points as it takes them."""
         self._centre = None
-        X = data.X
+        X = mapped(data.X, self._metric)
         gamma = 1.0 if self.kernel == "linear" else self._gamma_value(data)
         self._kernel = make_kernel(self.kernel, gamma, self.degree, self.coef0)
         if self.kernel == "rbf":
@@ -309,7 +311,8 @@ class KernelMachine(BaseEstimator):
         return prediction_rows(self, X, self._precomputed)
 
     def _points(self, X: Any) -> Points:
-        """Points as the kernel takes them, moved as the training points were."""
+        """Points as the kernel takes them, mapped and moved as the training points were."""
+        X = mapped(X, self._metric)
         if self._centre is None:
             return Points(X)
         return Points((X.toarray() if sp.issparse(X) else X) - self._centre)

@@ -1,7 +1,7 @@
 """Kernels: k(x, x') of one output or several, and the points they take."""
 
 from .matrix import TransformableKernel, check_output_matrix, level_kernel
-from .points import Points
+from .points import Points, mapped
 from .scalar import KERNELS, Kernel, make_kernel
 
 __all__ = [
@@ -12,4 +12,5 @@ __all__ = [
     "check_output_matrix",
     "level_kernel",
     "make_kernel",
+    "mapped",
 ]

@@ -99,6 +99,18 @@ class Points:
         return np.ascontiguousarray(dense(product), dtype=np.float64)
 
 
+def mapped(X: Any, weights: NDArray[np.float64] | None) -> Any:
+    """The rows of X under a linear map: a weight a feature (d,), a matrix (d, d), or None for none.
+
+    A sparse X stays sparse under weights; a matrix makes it dense.
+    """
+    if weights is None:
+        return X
+    if weights.ndim == 2:
+        return np.asarray(X @ weights)
+    return sp.csr_matrix(X @ sp.diags_array(weights)) if sp.issparse(X) else X * weights
+
+
 def dense(values: Any) -> NDArray[np.float64]:
     """A sparse matrix as an array, an array as it is."""
     return values.toarray() if sp.issparse(values) else np.asarray(values)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from sklearn.metrics.pairwise import manhattan_distances
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 
 from .._core.gram import distance_kernel, distance_product, rbf_from_products
 from .points import FloatArray, Points, dense
@@ -21,6 +22,9 @@ SINGLE_RANGE = 1e-25, 1e37
 RESOLVED = 2.0**17
 #: coordinates up to so many units have squared distances within range
 UNITS = {np.dtype(np.float32): 2.0**60, np.dtype(np.float64): 2.0**490}
+
+#: all features
+EVERY = slice(None)
 
 
 class Kernel(ABC):
@@ -51,9 +55,25 @@ class Kernel(ABC):
         """Σᵢ βᵢ k(aᵢ, bⱼ), in float64."""
         return beta @ self.between(a, b)
 
+    def gradients(
+        self, a: Points, b: Points, beta: NDArray[np.float64], columns: slice = EVERY
+    ) -> NDArray[np.float64]:
+        """∇f(aᵢ) of f = Σⱼ βⱼ k(·, bⱼ) with respect to some features, (len(a), features)."""
+        raise ValueError(f"{self!r} has no gradients")
+
 
 class _OfProducts(Kernel):
     """A function of ⟨x, x'⟩."""
+
+    def _slope(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The derivative with respect to the inner product."""
+        raise ValueError(f"{self!r} has no gradients")
+
+    def gradients(
+        self, a: Points, b: Points, beta: NDArray[np.float64], columns: slice = EVERY
+    ) -> NDArray[np.float64]:
+        """Σⱼ βⱼ k'(⟨aᵢ, bⱼ⟩) bⱼ."""
+        return np.asarray((self._slope(a.products(b)) * beta) @ b.X[:, columns])
 
     @abstractmethod
     def _of(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -98,6 +118,9 @@ class Linear(_OfProducts):
     def _of(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
         return products
 
+    def _slope(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.ones_like(products)
+
     def _largest(self, product: float) -> float:
         return product
 
@@ -120,6 +143,12 @@ class Polynomial(_OfProducts):
 
     def _of(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
         return _power(self.gamma * products + self.coef0, self.degree)
+
+    def _slope(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.degree == 0:
+            return np.zeros_like(products)
+        lower = _power(self.gamma * products + self.coef0, self.degree - 1)
+        return self.gamma * self.degree * lower
 
     def _largest(self, product: float) -> float:
         return float(np.float64(self.gamma * product + abs(self.coef0)) ** self.degree)
@@ -146,6 +175,9 @@ class Sigmoid(_OfProducts):
 
     def _of(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.tanh(self.gamma * products + self.coef0)
+
+    def _slope(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.gamma * (1.0 - self._of(products) ** 2)
 
     def _largest(self, product: float) -> float:
         return self.gamma * product  # tanh itself is at most 1
@@ -246,6 +278,53 @@ class RBF(_Distance):
         products = a.products(b)
         rbf_from_products(products, a.squared_norms, b.squared_norms, self.gamma, out, places)
 
+    def gradients(
+        self, a: Points, b: Points, beta: NDArray[np.float64], columns: slice = EVERY
+    ) -> NDArray[np.float64]:
+        """−2γ Σⱼ βⱼ k(aᵢ, bⱼ)(aᵢ − bⱼ)."""
+        weights = self.between(a, b) * beta
+        return -2.0 * self.gamma * _weighted_differences(a, b, weights, columns)
+
+
+def _weighted_differences(
+    a: Points, b: Points, weights: NDArray[np.float64], columns: slice
+) -> NDArray[np.float64]:
+    """Σⱼ weightsᵢⱼ(aᵢ − bⱼ) for some features, one product of matrices."""
+    here = weights.sum(axis=1)[:, None] * dense(a.X[:, columns])
+    return np.asarray(here - weights @ b.X[:, columns])
+
+
+class Exponential(Kernel):
+    """k(x, x') = exp(−γ‖x − x'‖₂): the rough kernel that rotations leave as it is."""
+
+    def __init__(self, gamma: float) -> None:
+        self.gamma = gamma
+
+    def __repr__(self) -> str:
+        return f"kernel='exponential' (gamma={self.gamma:.3g})"
+
+    def between(self, a: Points, b: Points, dtype: DTypeLike = np.float64) -> FloatArray:
+        _check_width(a, b)
+        if a.sparse or b.sparse:
+            distances = euclidean_distances(a.narrow, b.narrow)
+        else:
+            distances = cdist(a.X, b.X)  # by differences: exact near zero distance
+        np.multiply(distances, -self.gamma, out=distances)
+        values: FloatArray = distances.astype(dtype, copy=False)
+        return np.exp(values, out=values)
+
+    def diagonal(self, a: Points) -> NDArray[np.float64]:
+        return np.ones(len(a))
+
+    def gradients(
+        self, a: Points, b: Points, beta: NDArray[np.float64], columns: slice = EVERY
+    ) -> NDArray[np.float64]:
+        """−γ Σⱼ βⱼ k(aᵢ, bⱼ)(aᵢ − bⱼ)/‖aᵢ − bⱼ‖, without the points that coincide."""
+        distances = euclidean_distances(a.X, b.X) if a.sparse else cdist(a.X, b.X)
+        values = np.exp(-self.gamma * distances) * beta
+        weights = np.divide(values, distances, out=np.zeros_like(values), where=distances > 0)
+        return -self.gamma * _weighted_differences(a, b, weights, columns)
+
 
 class Laplacian(_Distance):
     """k(x, x') = exp(−γ‖x − x'‖₁)."""
@@ -260,6 +339,18 @@ class Laplacian(_Distance):
     ) -> None:
         distances = manhattan_distances(a.narrow, b.narrow)
         out[places] = np.exp(-self.gamma * distances)
+
+    def gradients(
+        self, a: Points, b: Points, beta: NDArray[np.float64], columns: slice = EVERY
+    ) -> NDArray[np.float64]:
+        """−γ Σⱼ βⱼ k(aᵢ, bⱼ) sign(aᵢ − bⱼ), feature by feature."""
+        values = self.between(a, b) * beta
+        here, there = dense(a.X[:, columns]), dense(b.X[:, columns])
+        sides = [
+            np.einsum("ij,ij->i", values, np.sign(feature[:, None] - other))
+            for feature, other in zip(here.T, there.T, strict=True)
+        ]
+        return -self.gamma * np.stack(sides, axis=1)
 
 
 class FromCallable(Kernel):
@@ -298,7 +389,7 @@ class FromCallable(Kernel):
         return np.concatenate(parts).astype(np.float64)
 
 
-KERNELS = ("linear", "poly", "rbf", "laplacian", "sigmoid", "precomputed")
+KERNELS = ("linear", "poly", "rbf", "laplacian", "exponential", "sigmoid", "precomputed")
 
 
 def make_kernel(
@@ -311,7 +402,7 @@ def make_kernel(
 
     Parameters
     ----------
-    kernel : {"linear", "poly", "rbf", "laplacian", "sigmoid"} or callable
+    kernel : {"linear", "poly", "rbf", "laplacian", "exponential", "sigmoid"} or callable
         A callable is given two arrays of points, and returns the matrix of their kernel values.
     gamma, degree, coef0
         Parameters of the named kernels that have them.
@@ -327,6 +418,8 @@ def make_kernel(
             return RBF(gamma)
         case "laplacian":
             return Laplacian(gamma)
+        case "exponential":
+            return Exponential(gamma)
         case "sigmoid":
             return Sigmoid(gamma, coef0)
     raise ValueError(f"kernel must be one of {', '.join(KERNELS)} or a callable, got {kernel!r}")

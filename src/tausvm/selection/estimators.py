@@ -156,7 +156,9 @@ class SVRCV(KernelRegressorCV):
         prune: bool = True,
         selection_tol: float = 1e-3,
         n_jobs: int | None = None,
-        kernel: str | Callable[..., Array] = "rbf",
+        feature_metric: str | None = "auto",
+        feature_groups: Any = None,
+        kernel: str | Callable[..., Array] = "auto",
         degree: int = 3,
         coef0: float = 0.0,
         tol: float = 1e-4,
@@ -180,6 +182,8 @@ class SVRCV(KernelRegressorCV):
         self.prune = prune
         self.selection_tol = selection_tol
         self.n_jobs = n_jobs
+        self.feature_metric = feature_metric
+        self.feature_groups = feature_groups
         self.kernel = kernel
         self.degree = degree
         self.coef0 = coef0
@@ -213,7 +217,9 @@ class _LevelRegressorCV(OrderedLevels, KernelRegressorCV):
         prune: bool = True,
         selection_tol: float = 1e-3,
         n_jobs: int | None = None,
-        kernel: str | Callable[..., Array] = "rbf",
+        feature_metric: str | None = "auto",
+        feature_groups: Any = None,
+        kernel: str | Callable[..., Array] = "auto",
         degree: int = 3,
         coef0: float = 0.0,
         tol: float = 1e-4,
@@ -238,6 +244,8 @@ class _LevelRegressorCV(OrderedLevels, KernelRegressorCV):
         self.prune = prune
         self.selection_tol = selection_tol
         self.n_jobs = n_jobs
+        self.feature_metric = feature_metric
+        self.feature_groups = feature_groups
         self.kernel = kernel
         self.degree = degree
         self.coef0 = coef0
@@ -344,7 +352,9 @@ random_state
         prune: bool = True,
         selection_tol: float = 1e-3,
         n_jobs: int | None = None,
-        kernel: str | Callable[..., Array] = "rbf",
+        feature_metric: str | None = "auto",
+        feature_groups: Any = None,
+        kernel: str | Callable[..., Array] = "auto",
         degree: int = 3,
         coef0: float = 0.0,
         tol: float = 1e-4,
@@ -370,6 +380,8 @@ random_state
             prune=prune,
             selection_tol=selection_tol,
             n_jobs=n_jobs,
+            feature_metric=feature_metric,
+            feature_groups=feature_groups,
             kernel=kernel,
             degree=degree,
             coef0=coef0,

@@ -92,6 +92,8 @@ def gamma_range(kernel: Any, data: TrainingSet) -> tuple[float, float]:
     narrowest = 0.2 * half_range * n ** (-1.0 / d) * max(1.0, np.sqrt(d / FEW_FEATURES))
     if kernel == "laplacian":  # city-block distances are √d as large
         return 1.0 / (widest * np.sqrt(d)), 1.0 / (narrowest * np.sqrt(d))
+    if kernel == "exponential":
+        return 1.0 / widest, 1.0 / narrowest
     return widest**-2.0, narrowest**-2.0
 
 

@@ -26,9 +26,15 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators.atomic import atomic
 from ..estimators.data import TrainingSet, costs, training_set, without_cancellation
 from ..estimators.machine import DISTANCE_KERNELS
-from ..estimators.parameters import check_flag, check_integer, check_positive, refuse
+from ..estimators.parameters import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_positive,
+    refuse,
+)
 from ..estimators.regression import KernelRegressor
-from ..kernels import Points, make_kernel
+from ..kernels import Points, make_kernel, mapped
 from ..losses import Loss
 from ..solvers import SolverOptions
 from ..solvers.many import Stop
@@ -36,12 +42,14 @@ from ..solvers.units import Units, root_mean_square, spread
 from .committee import Committee
 from .grid import GAMMA_KERNELS, Axis, check_axis, cost_range, gamma_range, make_axis
 from .members import Member, Panel
+from .memory import Memory
 from .outcome import warn_of_members, warn_of_search
 from .results import cv_results
 from .scoring import make_scores
 from .search import Search
 from .settings import SelectionSettings
 from .task import Fold, Task
+from .views import LEARNABLE, SMOOTH_AND_ROUGH, View, Views, composed, equal_spread
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -55,8 +63,10 @@ LARGEST = 1e150
 #: parameters of a selection that its machines do not have
 OWN_PARAMETERS = (
     *("Cs", "gammas", "cv", "scoring", "refit", "prune", "selection_tol", "n_jobs"),
-    "calibrate",
+    *("calibrate", "feature_metric", "feature_groups"),
 )
+#: what ``feature_metric`` may be
+METRICS = ("auto", "diagonal", "full")
 
 
 class KernelRegressorCV(RegressorMixin, BaseEstimator):
@@ -73,6 +83,8 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
     prune: bool
     selection_tol: float
     n_jobs: int | None
+    feature_metric: str | None
+    feature_groups: Any
     kernel: str | Callable[..., Array]
     degree: int
     coef0: float
@@ -96,8 +108,15 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
     def _machine(self, **parameters: Any) -> KernelRegressor:
         """The machine with the parameters that are not chosen, and some that are."""
         given = {k: v for k, v in self.get_params().items() if k not in OWN_PARAMETERS}
+        if self._competing:
+            given["kernel"] = SMOOTH_AND_ROUGH[0]
         quiet = {"verbose": False, "time_limit": None}
         return self._machine_class(**{**given, **quiet, **parameters})
+
+    @property
+    def _competing(self) -> bool:
+        """Whether the kernel is chosen too."""
+        return isinstance(self.kernel, str) and self.kernel == "auto"
 
     def _level(self, level: int) -> dict[str, Any]:
         """The parameters that make a machine one of this level."""
@@ -149,15 +168,19 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         data = training_set(self, X, y, sample_weight, self._precomputed, y_numeric=True)
         targets = np.ascontiguousarray(data.y, dtype=np.float64)
         data = replace(data, X=self._features(data, gammas), y=targets)
+        metric, groups_of = self._check_metric(data)
         machine._clip_to(targets)
         self._range = machine._range
         folds = self._folds(data, groups)
         scores = make_scores(self.scoring, self._judges(losses), targets)
         centre = self._centre(data.X)
+        several = metric is not None or self._competing
+        plain = metric is None or sp.issparse(data.X)
+        spread_of = None if plain else equal_spread(data.X, data.weight)
         limit = np.inf if self.time_limit is None else float(self.time_limit)
         share = settings.search_share if self.refit else 1.0
         task = Task(
-            X=data.X if centre is None else data.X - centre,
+            X=mapped(data.X if centre is None else data.X - centre, spread_of),
             targets=targets,
             units=self._units(data),
             scale_C=bool(self.scale_C),
@@ -175,16 +198,30 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
                 tol=self.selection_tol, max_iter=self.max_iter, clock=self._clock
             ),
             megabytes=self.cache_size / max(1, effective_n_jobs(self.n_jobs)),
-            keep_models=self.refit in MEANS or self._needs_models,
+            keep_models=self.refit in MEANS or several or self._needs_models,
             prune=self._prunes(groups),
             stop=Stop(self._clock, started + share * limit),
             settings=settings,
         )
-        gamma_axis, cost_axis = self._axes(task, data, gammas, asked)
-        for C in cost_axis.values[[0, -1]]:
-            costs(float(C), data.weight, "Cs")
-        search = Search(task, gamma_axis, cost_axis, self.n_jobs, self.verbose)
-        search.run()
+
+        def searched(view: View) -> Search:
+            """The scores of one view."""
+            here = replace(task, kernel=view.kernel, maps=view.maps, memory=Memory())
+            as_seen = replace(data, X=mapped(task.X, view.weights))
+            gamma_axis, cost_axis = self._axes(here, as_seen, gammas, asked)
+            for C in cost_axis.values[[0, -1]]:
+                costs(float(C), data.weight, "Cs")
+            search = Search(here, gamma_axis, cost_axis, self.n_jobs, self.verbose)
+            search.run()
+            return search
+
+        kernels: tuple[Any, ...] = (self.kernel,)
+        if self._competing:
+            kernels = SMOOTH_AND_ROUGH[: 1 if sp.issparse(data.X) else None]
+        levels = tuple(np.atleast_1d(getattr(self, "tau", 0.5)).tolist())
+        views = Views(task, kernels, metric, groups_of, levels, self.n_jobs, searched)
+        view, search = views.choose()
+        self._tell_view(view, spread_of)
         self._tell_scores(search, data)
         members = self._fit_members(search, data, started + limit) if self.refit else []
         self._tell_members(members)
@@ -218,6 +255,46 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
             if self.n_jobs == 0:
                 raise refuse("n_jobs", "None or an integer other than 0", 0)
         return costs, gammas
+
+    def _check_metric(self, data: TrainingSet) -> tuple[str | None, Index | None]:
+        """The metric to learn, None for features as they are; groups of features."""
+        metric, groups = self.feature_metric, self.feature_groups
+        if metric is not None:
+            check_choice("feature_metric", metric, METRICS, "None")
+        if groups is not None:
+            groups = np.asarray(groups)
+            d = data.X.shape[1]
+            if groups.shape != (d,) or groups.dtype.kind not in "iu":
+                raise refuse("feature_groups", f"None or {d} integers, one a feature", groups)
+        if metric is None or (isinstance(self.kernel, str) and self.kernel in LEARNABLE):
+            if metric == "full" and sp.issparse(data.X):
+                raise refuse("feature_metric", "'auto', 'diagonal' or None for a sparse X", metric)
+            return metric, groups
+        if metric != "auto":
+            wanted = f"'auto' or None for kernel={self.kernel!r}, whose features cannot be learned"
+            raise refuse("feature_metric", wanted, metric)
+        return None, groups
+
+    def _tell_view(self, view: View, spread_of: Array | None) -> None:
+        """Set the kernel and the map of the features that were chosen."""
+        self.kernel_ = view.kernel
+        self.feature_metric_ = composed(spread_of, view.weights)
+        self.learned_ = view.learned
+        weights = view.weights
+        if weights is None:
+            d = self.n_features_in_
+            weights = np.ones(d) if spread_of is None else (spread_of > 0).astype(np.float64)
+        squares = weights**2 if weights.ndim == 1 else (weights**2).sum(axis=1)
+        self._importances = squares / max(float(squares.sum()), np.finfo(np.float64).tiny)
+
+    @property
+    def feature_importances_(self) -> Array:
+        """What the features count in the metric, as shares: they sum to 1.
+
+        Of features in units of their own spread; equal where none were learned.
+        """
+        check_is_fitted(self, "cv_results_")
+        return self._importances
 
     def _units(self, data: TrainingSet) -> Units:
         """Units of the selection's own: what it looks at does not depend on those of y."""
@@ -274,14 +351,14 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
 
     def _features(self, data: TrainingSet, gammas: int | Array) -> Any:
         """X as the kernel can take it at the largest γ."""
-        if self.kernel != "rbf":
+        if self.kernel not in ("rbf", "auto"):
             return data.X
         largest = gamma_range("rbf", data)[1] if isinstance(gammas, int) else float(gammas.max())
         return without_cancellation(data.X, largest, self.cache_size)
 
     def _centre(self, X: Any) -> Array | None:
         """Where distances alone matter, small coordinates keep their digits in float32."""
-        if self.kernel in DISTANCE_KERNELS and not sp.issparse(X):
+        if self.kernel in ("auto", *DISTANCE_KERNELS) and not sp.issparse(X):
             return np.asarray(X.mean(axis=0))
         return None
 
@@ -289,8 +366,8 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         self, task: Task, data: TrainingSet, gammas: int | Array, costs: int | Array
     ) -> tuple[Axis, Axis]:
         """The grids; a kernel without γ has a γ axis of one point, which it ignores."""
-        if self.kernel in GAMMA_KERNELS:
-            gamma_axis = make_axis(gammas, *gamma_range(self.kernel, data))
+        if task.kernel in GAMMA_KERNELS:
+            gamma_axis = make_axis(gammas, *gamma_range(task.kernel, data))
         else:
             gamma_axis = Axis(np.ones(1), False)
         diagonal = self._mean_diagonal(task, float(np.median(gamma_axis.values)))
@@ -301,11 +378,11 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
 
     def _mean_diagonal(self, task: Task, gamma: float) -> float:
         """The mean of k(x, x)."""
-        if self.kernel in DISTANCE_KERNELS:
+        if task.kernel in DISTANCE_KERNELS:
             return 1.0
         if self._precomputed:
             return float(np.diagonal(task.X).mean())
-        kernel = make_kernel(self.kernel, gamma, self.degree, self.coef0)
+        kernel = make_kernel(task.kernel, gamma, self.degree, self.coef0)
         return float(kernel.diagonal(Points(task.X)).mean())
 
     def _tell_scores(self, search: Search, data: TrainingSet) -> None:
@@ -319,7 +396,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
                 f"kernel={self.kernel!r}, scoring={self.scoring!r}"
             )
         gammas, costs = search.gammas.values, search.costs.values
-        with_gamma = self.kernel in GAMMA_KERNELS
+        with_gamma = self.kernel_ in GAMMA_KERNELS
         self.Cs_, self.gammas_ = costs, gammas if with_gamma else np.empty(0)
         self.scores_ = search.scores
         self.n_splits_ = len(search.task.folds)
@@ -371,7 +448,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
     def _told(self, member: Member, total: int) -> dict[str, Any]:
         """What a member is; ``total`` is the sum of the shares of its level."""
         told: dict[str, Any] = {"C": float(member.machine.C)}
-        if self.kernel in GAMMA_KERNELS:
+        if self.kernel_ in GAMMA_KERNELS:
             told["gamma"] = float(member.machine.gamma)
         assert member.result is not None
         return {
@@ -381,11 +458,13 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
             "dual_gap": float(member.result.dual_gap),
         }
 
-    def _point(self, search: Search, g: int, c: int) -> dict[str, float]:
+    def _point(self, search: Search, g: int, c: int) -> dict[str, Any]:
         """A point of the grid as parameters of a machine."""
-        point = {"C": float(search.costs.values[c])}
-        if self.kernel in GAMMA_KERNELS:
+        point: dict[str, Any] = {"C": float(search.costs.values[c])}
+        if self.kernel_ in GAMMA_KERNELS:
             point["gamma"] = float(search.gammas.values[g])
+        if self._competing:
+            point["kernel"] = self.kernel_
         return point
 
     def _fit_members(self, search: Search, data: TrainingSet, ends: float) -> list[Member]:
@@ -459,6 +538,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
     ) -> Member:
         """A member with what the selection knows of its β."""
         machine = self._machine(**self._level(level), **self._point(search, *place))
+        machine._metric = self.feature_metric_
         start = search.start(level, place, fold) if self.refit in MEANS else None
         hard = search.point(level, *place) in search.hard and not search.task.squared
         return Member(machine, level, place, fold, share, start, hard)

@@ -43,7 +43,8 @@ def fold_grams(
                 gather_block(task.X, rows, fold.train, both)
             else:
                 kernel = make_kernel(task.kernel, gamma, task.degree, task.coef0)
-                _fill(kernel, task.points.take(rows), task.points.take(fold.train), both, task.stop)
+                points = task.points_of(k)
+                _fill(kernel, points.take(rows), points.take(fold.train), both, task.stop)
             yield k, fold, HeldKernel(both[:size]), _held_values(both[size:])
     finally:
         task.memory.give(held)
@@ -72,7 +73,7 @@ def _by_rows(
 ) -> Iterator[tuple[int, Fold, KernelOperator, Predictor]]:
     for k in folds:
         fold = task.folds[k]
-        train, validation = (task.points.take(part) for part in (fold.train, fold.validation))
+        train, validation = (task.points_of(k).take(part) for part in (fold.train, fold.validation))
         gram = CachedKernel(kernel, train, task.megabytes)
         yield k, fold, gram, _kernel_values(kernel, validation, train, task.stop)
 

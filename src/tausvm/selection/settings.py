@@ -86,6 +86,36 @@ class CalibrationSettings:
 
 
 @dataclass(frozen=True)
+class MetricSettings:
+    """How features are learned."""
+
+    #: rounds at most: telemonitoring voices still gain from the sixth one
+    rounds: int = 6
+    #: rounds in a row that win nothing, after which learning ends
+    patience: int = 2
+    #: a round counts if it wins by so many standard errors of the difference, row by row
+    standard_errors: float = 1.0
+    #: rows that maps are learned from at most: weights of features need fewer than predictions
+    rows: int = 3000
+    #: rows at which gradients are taken at most
+    gradient_rows: int = 1000
+    #: points of the first grid of the proxy
+    gammas: int = 6
+    costs: int = 6
+    #: factors between the three γ and C of later grids
+    gamma_step: float = 3.0
+    cost_step: float = 10.0
+    #: the spread of y is left out where it counts for less than this share beside the mean
+    least_spread_share: float = 0.1
+    #: rounds of a full metric after those of a diagonal one, where the metric is "auto"
+    full_rounds: int = 4
+    #: the share of what is left of a time limit that learning may take
+    time_share: float = 0.3
+    #: up to this many features a whole matrix is learned where the diagonal is not asked for
+    full_features: int = 100
+
+
+@dataclass(frozen=True)
 class SelectionSettings:
     """All of them."""
 
@@ -93,6 +123,7 @@ class SelectionSettings:
     race: RaceSettings = field(default_factory=RaceSettings)
     committee: CommitteeSettings = field(default_factory=CommitteeSettings)
     calibration: CalibrationSettings = field(default_factory=CalibrationSettings)
+    metric: MetricSettings = field(default_factory=MetricSettings)
     #: of the fits
     many: Many = field(default_factory=Many)
     #: gaps against the tolerance, as a share of what constants cost: predictions of a squared loss

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..estimators.data import Matrix
-from ..kernels import Points
+from ..kernels import Points, mapped
 from ..losses import Loss
 from ..losses.terms import DualTerms
 from ..operators import KernelOperator
@@ -78,6 +78,8 @@ class Task:
         Whether the coefficients of every fit are wanted.
     prune : bool
         Whether a path along C may end where it clearly overfits.
+    maps : sequence of arrays or None
+        One a fold: the linear map under which the kernel sees the features.
     """
 
     X: Matrix
@@ -100,6 +102,7 @@ class Task:
     prune: bool
     stop: Stop
     settings: SelectionSettings = field(default_factory=SelectionSettings)
+    maps: Sequence[Array] | None = None
     memory: Memory = field(default_factory=Memory)
 
     @cached_property
@@ -107,8 +110,16 @@ class Task:
         return self.units.targets(self.targets)
 
     @cached_property
-    def points(self) -> Points:
-        return Points(self.X)
+    def _points(self) -> dict[int, Points]:
+        return {}
+
+    def points_of(self, fold: int) -> Points:
+        """All points as the kernel sees them in a fold."""
+        key = 0 if self.maps is None else fold
+        if key not in self._points:
+            weights = None if self.maps is None else self.maps[fold]
+            self._points[key] = Points(mapped(self.X, weights))
+        return self._points[key]
 
     @cached_property
     def squared(self) -> bool:

@@ -1,0 +1,346 @@
+"""Learned features: the linear map under which a kernel sees what matters.
+
+    f ← kernel ridge regression of y on the rows as they are mapped so far
+    s ← the same of |y − f|, out of fold: what moves the spread of y
+    M ← mean ∇f ∇fᵀ + z²·mean ∇s ∇sᵀ          (its diagonal, or all of it)
+    x ↦ M^½ x, scaled so that the features spread as much as before
+    repeat as long as that predicts better; a later round has to win by a standard error
+
+A level τ is about f + z·s, where z is what that level is of a standard normal: with several levels
+z² is their mean. Every fold learns its map from its own training rows: one map for all of them
+would have seen the rows that it is judged by. The map of all rows is made of the mean M of the
+folds.
+
+Nothing here is convex and nothing is certified: the map is given when the fit that predicts begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from ..estimators.data import Matrix, TrainingSet
+from ..kernels import Kernel, Points, make_kernel, mapped
+from ..losses import SquaredPinball
+from ..operators.base import CHUNK_BYTES
+from ..solvers.units import Units, root_mean_square
+from .grid import Axis, cost_range, gamma_range, make_axis
+from .held_out import held_out_predictions
+from .memory import Memory
+from .scoring import OwnLoss
+from .search import Search
+from .settings import MetricSettings, SelectionSettings
+from .task import Fold, Task
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+#: E|Z| of a standard normal Z: what |y − f| is on average where y spreads by 1
+MEAN_DISTANCE = float(np.sqrt(2.0 / np.pi))
+
+
+@dataclass(frozen=True)
+class Round:
+    """The maps of one round, and what they are worth.
+
+    Attributes
+    ----------
+    search : Search
+        Of the proxy, under these maps.
+    maps : tuple of arrays or None
+        One a fold: weights (d,) or a matrix (d, d); None before the first round.
+    final : array or None
+        That of all rows.
+    losses : array (n,)
+        Of the proxy on every row, by the fold that has not seen it; NaN where there is none.
+    """
+
+    search: Search
+    maps: tuple[Array, ...] | None
+    final: Array | None
+    losses: Array
+
+    def beats(self, other: Round, standard_errors: float) -> bool:
+        """Whether this one errs less, beyond what chance does to the rows."""
+        return errs_less(self.losses, other.losses, standard_errors)
+
+
+def errs_less(losses: Array, others: Array, standard_errors: float) -> bool:
+    """Whether losses are less than others of the same rows, by so many standard errors."""
+    less = others - losses
+    less = less[np.isfinite(less)]
+    if len(less) < 2:
+        return False
+    return bool(less.mean() > standard_errors * less.std() / np.sqrt(len(less)))
+
+
+class MetricLearner:
+    """Learns the maps of a task.
+
+    Parameters
+    ----------
+    task : Task
+        With features of equal spread, and without maps.
+    spread_share : float
+        z², how much the spread of y counts beside its mean.
+    feature_groups : int array (d,) or None
+        Features with the same number get the same weight.
+    n_jobs : int or None
+    """
+
+    def __init__(
+        self, task: Task, spread_share: float, feature_groups: Index | None, n_jobs: int | None
+    ) -> None:
+        self.settings: MetricSettings = task.settings.metric
+        self.spread_share, self.feature_groups, self.n_jobs = spread_share, feature_groups, n_jobs
+        rows = _spread_rows(len(task.y), self.settings.rows)
+        self.task = _proxy_task(task, rows)
+        self.data = TrainingSet(self.task.X, self.task.targets, self.task.weight, rows, len(task.y))
+        unit = float(self.task.kernel == "poly" and _mean_square(self.task.X)) or 1.0
+        self.costs = make_axis(self.settings.costs, *cost_range(self.task.weight, 1.0, unit))
+
+    def learn(self, metric: str) -> Round:
+        """The best round: of a diagonal metric, of a full one, or of what wins for "auto".
+
+        Where the spread counts, the first round is better than none: what moves the spread alone
+        does not show in the proxy of the mean.
+        """
+        gammas = make_axis(self.settings.gammas, *gamma_range(self.task.kernel, self.data))
+        none = self._round(self._searched(self.task, gammas, self.costs), None, None)
+        rounds = [none]
+        if metric != "full":
+            rounds += self._further(none, False, self.settings.rounds)
+        d = self.task.X.shape[1]
+        turns = 1 < d <= self.settings.full_features and not sp.issparse(self.task.X)
+        if metric == "full" or (metric == "auto" and turns):
+            most = self.settings.rounds if metric == "full" else self.settings.full_rounds
+            rounds += self._further(self._best(rounds), True, most)
+        best = self._best(rounds)
+        if best is none and len(rounds) > 1 and self._spread_counts:
+            return rounds[1]
+        return best
+
+    @property
+    def _spread_counts(self) -> bool:
+        return self.spread_share >= self.settings.least_spread_share
+
+    def _best(self, rounds: Sequence[Round]) -> Round:
+        """The first one, unless a later one wins beyond doubt."""
+        best = rounds[0]
+        for now in rounds[1:]:
+            if now.beats(best, self.settings.standard_errors):
+                best = now
+        return best
+
+    def _further(self, last: Round, full: bool, most: int) -> list[Round]:
+        """Rounds after one, until two in a row have won nothing."""
+        found: list[Round] = []
+        least, in_vain = last, 0
+        while len(found) < most and in_vain < self.settings.patience:
+            following = self._next(last, full)
+            if following is None:
+                break
+            last = following
+            found.append(last)
+            in_vain = 0 if last.beats(least, 0.0) else in_vain + 1
+            least = last if in_vain == 0 else least
+        return found
+
+    def _next(self, last: Round, full: bool) -> Round | None:
+        """One more round; None where nothing can be learned from the last one."""
+        if not self._complete(last.search):
+            return None
+        moments = self._moments(last.search, full)
+        parts = zip(moments, self.task.folds, strict=True)
+        maps = tuple(self._weights(moment, fold.train) for moment, fold in parts)
+        final = self._weights(np.mean(moments, axis=0), np.arange(len(self.task.y)))
+        if not all(np.isfinite(part).all() for part in (*maps, final)):
+            return None
+        task = replace(self.task, maps=maps, memory=Memory())
+        return self._round(self._searched(task, *self._near(last.search)), maps, final)
+
+    def _complete(self, search: Search) -> bool:
+        """Whether every fold has a model at the best point."""
+        place = search.best(0)
+        if place is None or search.cut_short:
+            return False
+        return len(search.models.get(search.point(0, *place), {})) == len(self.task.folds)
+
+    def _searched(self, task: Task, gammas: Axis, costs: Axis) -> Search:
+        search = Search(task, gammas, costs, self.n_jobs, False)
+        search.run()
+        return search
+
+    def _near(self, search: Search) -> tuple[Axis, Axis]:
+        """Grids around the best point, which grow where it moves on."""
+        best = search.best(0)
+        assert best is not None
+        gamma, cost = search.gammas.values[best[0]], search.costs.values[best[1]]
+        gammas = gamma * self.settings.gamma_step ** np.arange(-1.0, 2.0)
+        costs = cost * self.settings.cost_step ** np.arange(-1.0, 2.0)
+        return Axis(gammas, True), Axis(costs, True)
+
+    def _round(self, search: Search, maps: tuple[Array, ...] | None, final: Array | None) -> Round:
+        losses = np.full(len(self.task.y), np.nan)
+        if self._complete(search):
+            losses = self.task.weight * (self.task.y - held_out_predictions(search, 0)) ** 2
+        return Round(search, maps, final, losses)
+
+    def _moments(self, search: Search, full: bool) -> list[Array]:
+        """M of every fold, of trace 1: (d,) or (d, d)."""
+        of_mean = self._gradient_moments(search, full)
+        if not self._spread_counts:
+            return [_of_trace_one(moment) for moment in of_mean]
+        distance = np.abs(self.task.y - held_out_predictions(search, 0))
+        distance = np.where(np.isfinite(distance), distance, np.nanmean(distance))
+        weight = self.task.weight
+        units = Units.of(distance, weight, True)
+        size = root_mean_square(distance - units.shift, weight)
+        if size == 0:  # y has no spread that could vary
+            return [_of_trace_one(moment) for moment in of_mean]
+        units = replace(units, scale=size)
+        folds = [replace(fold, known={}) for fold in self.task.folds]
+        task = replace(search.task, targets=distance, units=units, folds=folds, memory=Memory())
+        spread = self._searched(task, *self._near(search))
+        if not self._complete(spread):
+            return [_of_trace_one(moment) for moment in of_mean]
+        share = self.spread_share / MEAN_DISTANCE**2 * units.scale**2
+        of_spread = self._gradient_moments(spread, full)
+        return [_of_trace_one(a + share * b) for a, b in zip(of_mean, of_spread, strict=True)]
+
+    def _gradient_moments(self, search: Search, full: bool) -> list[Array]:
+        """mean ∇f ∇fᵀ on the training rows of every fold, in units of the task."""
+        task, place = search.task, search.best(0)
+        assert place is not None
+        gamma = float(search.gammas.values[place[0]])
+        kernel = make_kernel(task.kernel, gamma, task.degree, task.coef0)
+        models = search.models[search.point(0, *place)]
+        found = []
+        for k, fold in enumerate(task.folds):
+            weights = None if task.maps is None else task.maps[k]
+            beta = np.asarray(models[k][0], dtype=np.float64)
+            train = task.X[fold.train]
+            found.append(self._moment(kernel, train, weights, beta, task.weight[fold.train], full))
+        return found
+
+    def _moment(
+        self,
+        kernel: Kernel,
+        X: Matrix,
+        weights: Array | None,
+        beta: Array,
+        weight: Array,
+        full: bool,
+    ) -> Array:
+        """mean ∇f ∇fᵀ of one function, with respect to the features before the map."""
+        at = _spread_rows(X.shape[0], self.settings.gradient_rows)
+        share = weight[at] / weight[at].sum()
+        points = Points(mapped(X, weights))
+        here = points.take(at)
+        if full:
+            slope = np.asarray(kernel.gradients(here, points, beta))
+            if weights is not None:
+                slope = slope @ (np.diag(weights) if weights.ndim == 1 else weights.T)
+            return np.asarray(slope.T @ (share[:, None] * slope))
+        moment = np.concatenate(
+            [
+                share @ np.square(kernel.gradients(here, points, beta, columns))
+                for columns in _column_blocks(len(at), points.n_features)
+            ]
+        )
+        return moment if weights is None else moment * weights**2
+
+    def _weights(self, moment: Array, rows: Index) -> Array:
+        """M^½, scaled so that the mapped features of some rows spread as much as before."""
+        X, weight = self.task.X[rows], self.task.weight[rows]
+        root = _root(self._together(moment))
+        before, after = _mean_variance(X, weight), _mean_variance(mapped(X, root), weight)
+        with np.errstate(divide="ignore", invalid="ignore"):  # a map to nothing is refused
+            return np.asarray(root * np.sqrt(before / after))
+
+    def _together(self, moment: Array) -> Array:
+        """The moment with one weight a group of features."""
+        if self.feature_groups is None or moment.ndim == 2:
+            return moment
+        _, group = np.unique(self.feature_groups, return_inverse=True)
+        means = np.bincount(group, moment) / np.bincount(group)
+        return np.asarray(means[group])
+
+
+def spread_share(levels: Sequence[float]) -> float:
+    """z² of some levels: the mean square of the normal quantiles."""
+    return float(np.mean(norm.ppf(np.asarray(levels)) ** 2)) if len(levels) else 0.0
+
+
+def _proxy_task(task: Task, rows: Index) -> Task:
+    """Kernel ridge regression of the same targets, on some of the rows."""
+    place = np.full(len(task.y), -1, dtype=np.int64)
+    place[rows] = np.arange(len(rows))
+    folds = []
+    for fold in task.folds:
+        train, validation = place[fold.train], place[fold.validation]
+        folds.append(Fold(train[train >= 0], validation[validation >= 0], fold.spread))
+    loss = SquaredPinball(0.5)
+    return replace(
+        task,
+        X=task.X[rows],
+        targets=task.targets[rows],
+        weight=task.weight[rows],
+        folds=folds,
+        losses=[loss],
+        scores=[OwnLoss(loss)],
+        kernel="poly" if task.kernel == "poly" else "rbf",
+        scale_C=False,
+        offset=True,
+        clip=None,
+        solver="auto",
+        keep_models=True,
+        maps=None,
+        memory=Memory(),
+        settings=replace(SelectionSettings(), race=task.settings.race),
+    )
+
+
+def _spread_rows(n: int, most: int) -> Index:
+    """At most so many of the rows, evenly spread."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
+
+
+def _column_blocks(n: int, d: int) -> Iterator[slice]:
+    """Columns whose gradients at n rows stay within a bound of memory."""
+    step = max(1, CHUNK_BYTES // (8 * max(n, 1)))
+    for start in range(0, d, step):
+        yield slice(start, min(start + step, d))
+
+
+def _of_trace_one(moment: Array) -> Array:
+    total = float(moment.sum() if moment.ndim == 1 else np.trace(moment))
+    return moment / total if total > 0 else moment
+
+
+def _root(moment: Array) -> Array:
+    """M^½ of a diagonal or a matrix."""
+    if moment.ndim == 1:
+        return np.sqrt(moment)
+    values, vectors = np.linalg.eigh(moment)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+
+
+def _mean_variance(X: Matrix, weight: Array) -> float:
+    """The variance within a feature, averaged over the features."""
+    share = weight / weight.sum()
+    if sp.issparse(X):
+        means = np.asarray(X.T @ share).ravel()
+        squares = np.asarray(X.multiply(X).T @ share).ravel()
+        return float(np.maximum(squares - means**2, 0.0).mean())
+    return float((share @ np.square(X - share @ X)).mean())
+
+
+def _mean_square(X: Matrix) -> float:
+    """The mean of ‖x‖²."""
+    return float(Points(X).squared_norms.mean())
