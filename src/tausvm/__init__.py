@@ -16,7 +16,7 @@ from .estimators import (
     TauPathSVR,
     TauSVC,
 )
-from .selection import SVRCV, ExpectileSVRCV, LinearSVRCV, QuantileSVRCV
+from .selection import SVRCV, ExpectileSVRCV, FeatureMetric, LinearSVRCV, QuantileSVRCV
 from .tabular import TabularExpectileSVR, TabularQuantileSVR
 
 __version__ = "0.1.0"
@@ -26,6 +26,7 @@ __all__ = [
     "SVRCV",
     "ExpectileSVR",
     "ExpectileSVRCV",
+    "FeatureMetric",
     "JointExpectileSVR",
     "JointQuantileSVR",
     "JointSVR",

@@ -141,12 +141,42 @@ def support_counts(model: Any) -> list[int]:
     return counts
 
 
-def chosen_parameters(model: Any) -> list[dict[str, float]]:
-    """C and γ of a selection, one a level or one for all; empty where nothing was chosen."""
+def chosen_parameters(model: Any) -> list[dict[str, Any]]:
+    """C, γ and kernel of a selection, one a level or one for all; empty where nothing was chosen.
+
+    A kernel that was given is not among them.
+    """
     best = getattr(last_step(model), "best_params_", None)
     if best is None:
         return []
     return list(best) if isinstance(best, list) else [best]
+
+
+def feature_names(model: Any, names: Sequence[str] | None = None) -> list[str]:
+    """What the features are called that the last step sees.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    names : sequence of str, optional
+        Those of the last step's features where they are as many, else of X as given to the model.
+    """
+    machine = last_step(model)
+    width = int(machine.n_features_in_)
+    given = None if names is None else [str(name) for name in names]
+    if given is not None and len(given) == width:
+        return given
+    if len(getattr(model, "steps", ())) > 1:
+        try:
+            found = model[:-1].get_feature_names_out(given)
+        except (AttributeError, ValueError):  # a step without names, or names that do not fit
+            found = []
+        if len(found) == width:
+            return [str(name) for name in found]
+    if given is not None:
+        raise ValueError(f"feature_names must have {width} names, got {len(given)}")
+    known = getattr(machine, "feature_names_in_", None)
+    return [f"feature {k}" for k in range(width)] if known is None else [str(n) for n in known]
 
 
 @dataclass(frozen=True)

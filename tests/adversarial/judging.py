@@ -34,6 +34,8 @@ from .truth import (
     standard_deviation,
 )
 
+#: kernels exp(−γ·distance)
+DISTANCES = ("rbf", "laplacian", "exponential")
 #: how much better than the truth a claim may look
 FACTOR = 10.0
 #: seconds of processor time for one case
@@ -220,25 +222,35 @@ class Data:
         given = self.case.given
         return given[self.kept]
 
-    def gram(self, gamma: Any = None) -> Gram:
-        """The kernel matrix of these rows, at another γ than the case's where one is given."""
+    def gram(self, machine: Any = None) -> Gram:
+        """The kernel matrix of these rows: of the case, or of a machine with γ of its own.
+
+        A machine of a selection has its own kernel too, and may see the rows under a linear map.
+        """
         params = self.case.params
-        gamma = params.get("gamma", "scale") if gamma is None else gamma
+        gamma = params.get("gamma", "scale") if machine is None else machine.gamma
+        kernel = params["kernel"] if machine is None else machine.kernel
+        metric = None if machine is None else machine._metric
         if gamma == "scale":
             gamma = scale_gamma(self.rows, self.weight)
         elif gamma == "auto":
             gamma = 1.0 / self.rows.shape[1]
         given = self.case.given
-        if params["kernel"] == "precomputed":
+        if kernel == "precomputed":
             given = np.asarray(given)[np.ix_(self.kept, self.kept)]
-        return gram(
-            params["kernel"],
-            self.rows,
-            given,
-            gamma,
-            params.get("degree", 3),
-            params.get("coef0", 0.0),
-        )
+        degree, coef0 = params.get("degree", 3), params.get("coef0", 0.0)
+        if metric is None:
+            return gram(kernel, self.rows, given, gamma, degree, coef0)
+        # the function is one of the mapped rows as they are in float64
+        rows = self.rows * metric if metric.ndim == 1 else self.rows @ metric
+        found = gram(kernel, rows, given, gamma, degree, coef0)
+        if metric.ndim == 1:
+            return found
+        # sums of products are rounded in another order wherever other rows are beside them
+        reach = L(np.abs(self.rows).max() * np.abs(metric).sum(axis=0).max() * len(metric))
+        longest = 2 * reach if kernel == "rbf" else L(1)
+        slack = 4 * L(gamma) * reach * longest if kernel in DISTANCES else L(degree) * reach
+        return Gram(found.values, found.size + found.size * slack)
 
     def cost(self, model: Any, squared: bool, C: float | None = None) -> Long:
         """cᵢ, with the spread of y in it where C counts in it."""
@@ -419,7 +431,7 @@ def tuned_claims(data: Data, model: Any) -> Iterator[Claim]:
             part = data if entry["fold"] is None else Data(case, folds[entry["fold"]])
             if entry["C"] != one.C or entry.get("gamma", one.gamma) != one.gamma:
                 raise AssertionError(f"members_ says {entry}, the machine is {one}")
-            for claim in kernel_claims(part, one, part.gram(one.gamma)):
+            for claim in kernel_claims(part, one, part.gram(one)):
                 place = f"level {level}, fold {entry['fold']}, {claim.where}"
                 yield Claim(place, min(claim.shown, float(entry["dual_gap"])), claim.truth)
                 yield Claim(f"worst of {place}", float(worst[level]), claim.truth)

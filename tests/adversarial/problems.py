@@ -394,6 +394,13 @@ class Draw:
         else:
             params["gammas"] = [gamma, 10 * gamma]
         params["refit"] = self.pick(True, "committee", "average")
+        params["feature_metric"] = self.pick("auto", "auto", None)
+        if params["kernel"] in ("rbf", "laplacian", "poly") and self.chance(0.3):
+            params["feature_metric"] = "diagonal"
+        if params["kernel"] == "rbf":
+            params["kernel"] = self.pick("rbf", "auto")
+        elif params["kernel"] == "laplacian":
+            params["kernel"] = self.pick("laplacian", "exponential")
 
     def form(self, name: str, params: dict[str, Any], rows: Array) -> Any:
         """The rows as they are handed over."""

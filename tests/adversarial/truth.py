@@ -81,6 +81,8 @@ def gram(kernel: Any, rows: Any, given: Any, gamma: float, degree: int, coef0: f
     for column in X.T:
         difference = np.abs(column[:, None] - column[None, :])
         distance += difference if kernel == "laplacian" else difference**2
+    if kernel == "exponential":
+        distance = np.sqrt(distance)
     values = np.exp(-L(gamma) * distance)
     # d² is known to a few roundoffs of itself: differences of floats are
     return Gram(values, values * (1 + 4 * L(gamma) * distance))

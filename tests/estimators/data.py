@@ -10,6 +10,8 @@ from tausvm import SVR, ExpectileSVR, QuantileSVR, TauSVC
 
 ESTIMATORS = (SVR, QuantileSVR, ExpectileSVR, TauSVC)
 REGRESSORS = ESTIMATORS[:3]
+#: a selection over C and γ alone: one kernel, features as they are
+PLAIN = {"feature_metric": None, "kernel": "rbf"}
 
 
 def wave(n: int = 60, d: int = 2, seed: int = 0) -> tuple[NDArray, NDArray]:

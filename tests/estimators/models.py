@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import make_pipeline
 
 import tausvm
 
@@ -16,6 +17,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "SVR:linear": lambda: tausvm.SVR(kernel="linear"),
     "SVR:poly": lambda: tausvm.SVR(kernel="poly", degree=2, coef0=1.0, gamma=0.5),
     "SVR:laplacian": lambda: tausvm.SVR(kernel="laplacian", gamma=0.4),
+    "SVR:exponential": lambda: tausvm.SVR(kernel="exponential", gamma=0.4),
     "SVR:sigmoid": lambda: tausvm.SVR(kernel="sigmoid", gamma=0.01, coef0=0.1),
     "SVR:squared": lambda: tausvm.SVR(loss="squared_epsilon_insensitive"),
     "QuantileSVR": lambda: tausvm.QuantileSVR(tau=[0.1, 0.5, 0.9]),
@@ -50,10 +52,28 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "QuantileSVRCV:average": lambda: tausvm.QuantileSVRCV(tau=0.5, Cs=2, gammas=2, refit="average"),
     "TabularQuantileSVR": lambda: tausvm.TabularQuantileSVR(tau=[0.1, 0.9], Cs=2, gammas=2),
     "TabularExpectileSVR": lambda: tausvm.TabularExpectileSVR(tau=0.7, Cs=2, gammas=2),
+    "QuantileSVRCV:plain": lambda: tausvm.QuantileSVRCV(
+        tau=[0.1, 0.9], Cs=2, gammas=2, feature_metric=None, kernel="rbf"
+    ),
     "ExpectileSVRCV": lambda: tausvm.ExpectileSVRCV(tau=[0.1, 0.9], Cs=2, gammas=2),
+    "ExpectileSVRCV:diagonal": lambda: tausvm.ExpectileSVRCV(
+        Cs=2, gammas=2, kernel="rbf", feature_metric="diagonal"
+    ),
+    "SVRCV:turned": lambda: tausvm.SVRCV(
+        Cs=2, gammas=2, kernel="exponential", feature_metric="full"
+    ),
+    "FeatureMetric": lambda: make_pipeline(tausvm.FeatureMetric("diagonal"), tausvm.SVR()),
+    "FeatureMetric:full": lambda: make_pipeline(tausvm.FeatureMetric("full"), tausvm.SVR()),
 }
 
 ESTIMATORS = sorted(MAKERS)
+#: those whose features are learned for sure, with the dimensions of their metric
+LEARNED = {
+    "ExpectileSVRCV:diagonal": 1,
+    "SVRCV:turned": 2,
+    "FeatureMetric": 1,
+    "FeatureMetric:full": 2,
+}
 
 
 @cache
@@ -68,6 +88,9 @@ def data(name: str) -> tuple[np.ndarray, np.ndarray]:
         return X, np.where(y > 0, "yes", "no")
     if name == "JointSVR":
         return X, np.column_stack([y, X[:, 1] - y])
+    if name in LEARNED:  # a plane in one direction, so that learned features win
+        turned = X @ [1.0, 1.0, 0.0] if LEARNED[name] == 2 else X[:, 0]
+        return X, 3.0 * np.sin(2 * turned) + 10.0 + 0.1 * y
     return X, 3.0 * y + 10.0
 
 

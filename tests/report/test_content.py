@@ -13,6 +13,7 @@ from scipy import sparse
 
 import tausvm.report.page
 from tausvm import QuantileSVR, TauSVC
+from tausvm.inspection import last_step
 from tausvm.report import render_report, write_report
 
 from ..estimators.models import ESTIMATORS, data, fitted
@@ -34,7 +35,7 @@ def test_every_estimator_has_a_report(name: str) -> None:
     X, y = data(name)
     content = embedded(render_report(model, X, y))
     assert content["data"]["rows"] == len(y)
-    assert content["parameters"][0][1] == type(model).__name__
+    assert content["parameters"][0][1] == type(last_step(model)).__name__
     if hasattr(model, "result_"):
         assert all("the dual proves" in c["words"] for c in content["certificates"])
 

@@ -8,8 +8,11 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from tausvm import SVRCV, ExpectileSVRCV, QuantileSVRCV
+from tausvm.kernels import mapped
 
 EPSILON = np.finfo(float).eps
+#: of kernels exp(−γ·distance), as SciPy names them
+DISTANCES = {"rbf": "sqeuclidean", "laplacian": "cityblock", "exponential": "euclidean"}
 
 
 def features(rng, n):
@@ -61,6 +64,11 @@ def case(seed):
     }
     common["refit"] = True if common["refit"] == "alone" else str(common["refit"])
     common["clip"] = None if common["clip"] == "no" else "range"
+    metric = str(rng.choice(["auto", "auto", "diagonal", "full", "none"]))
+    common["feature_metric"] = None if metric == "none" else metric
+    common["kernel"] = str(rng.choice(["auto", "auto", "rbf", "laplacian", "exponential"]))
+    if metric != "none":  # γ is for features of equal spread
+        common["gammas"] = common["gammas"] * (X.var() or 1.0)
     spread = max(float(y.std()), 1e-300)
     kind = rng.integers(0, 4)
     if kind == 0:
@@ -99,7 +107,8 @@ def true_gap(machine, X, y, weight):
     tube = machine.epsilon / spread
     beta = np.zeros(len(y))
     beta[machine.rows_] = machine.dual_coef_[0] / spread
-    K = np.exp(-machine.gamma * cdist(X, X, "sqeuclidean"))
+    seen = mapped(X, machine._metric)
+    K = np.exp(-machine.gamma * cdist(seen, seen, DISTANCES[machine.kernel]))
     fitted = (machine.predict(X, raw=True) - machine.intercept_[0]) / spread
     z = (y - centre) / spread
     offset = (machine.intercept_[0] - centre) / spread
@@ -122,7 +131,8 @@ def true_gap(machine, X, y, weight):
     if size == 0:
         return 0.0, 0.0
     # distances by inner products round with the squares of the coordinates
-    digits = EPSILON * (1.0 + machine.gamma * np.square(X - X.mean(axis=0)).sum(axis=1).max())
+    size_of = np.square if machine.kernel == "rbf" else np.abs
+    digits = EPSILON * (1.0 + machine.gamma * size_of(seen - seen.mean(axis=0)).sum(axis=1).max())
     rounded = EPSILON * np.abs(y).max() / spread + digits * K @ np.abs(beta)
     steep = cost * slope * (2.0 * excess + rounded if squared else 1.0)
     unsure = 4.0 * (steep @ rounded + digits * np.abs(beta) @ K @ np.abs(beta))

@@ -7,8 +7,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from tausvm import SVRCV, ExpectileSVR, ExpectileSVRCV, QuantileSVR, QuantileSVRCV
+from tausvm.kernels import mapped
 
-from ..estimators.data import wave
+from ..estimators.data import PLAIN, wave
 from .generator import claims, fitted, members
 
 X, Y = wave(400)
@@ -63,8 +64,9 @@ def test_members_are_told():
         assert model.dual_gap_[level] == max(member["dual_gap"] for member in told)
         for member, machine in zip(told, committee.machines, strict=True):
             assert (member["C"], member["gamma"]) == (machine.C, machine.gamma)
+            assert member["kernel"] == machine.kernel == model.kernel_
     assert [len(rows) for rows in model.fold_rows_] == [266, 267, 267]
-    small = ExpectileSVRCV(Cs=[1.0], gammas=[1.0], cv=4).fit(X[:100], Y[:100])
+    small = ExpectileSVRCV(Cs=[1.0], gammas=[1.0], cv=4, **PLAIN).fit(X[:100], Y[:100])
     assert [member["fold"] for member in small.members_] == [None, 0, 1, 2, 3]
     assert small.members_[0]["weight"] == 0.5
 
@@ -103,8 +105,10 @@ def test_a_copy_of_the_machine_with_the_best_parameters_is_the_machine():
     for selection, machine in ((QuantileSVRCV, QuantileSVR), (ExpectileSVRCV, ExpectileSVR)):
         for scale_C in (True, False):
             model = selection(tau=0.3, refit=True, scale_C=scale_C, **GRID).fit(X, 50 * Y + 1e3)
-            again = machine(tau=0.3, scale_C=scale_C, **model.best_params_).fit(X, 50 * Y + 1e3)
-            np.testing.assert_array_equal(model.predict(X), again.predict(X))
+            assert model.learned_
+            seen = mapped(X, model.feature_metric_)
+            again = machine(tau=0.3, scale_C=scale_C, **model.best_params_).fit(seen, 50 * Y + 1e3)
+            np.testing.assert_array_equal(model.predict(X), again.predict(seen))
 
 
 def test_a_gram_matrix_with_rows_of_no_weight():
@@ -116,7 +120,7 @@ def test_a_gram_matrix_with_rows_of_no_weight():
     weight[::4] = 0.0
     K = rbf_kernel(X, gamma=0.5)
     given = QuantileSVRCV(kernel="precomputed", Cs=[1.0, 10.0], cv=3).fit(K, y, weight)
-    plain = QuantileSVRCV(gammas=[0.5], Cs=[1.0, 10.0], cv=3).fit(X, y, weight)
+    plain = QuantileSVRCV(gammas=[0.5], Cs=[1.0, 10.0], cv=3, **PLAIN).fit(X, y, weight)
     np.testing.assert_allclose(given.predict(K), plain.predict(X), atol=1e-6)
     assert len(given.members_) == len(plain.members_)
 

@@ -17,8 +17,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tausvm.selection.estimators
 from tausvm import SVRCV, ExpectileSVR, ExpectileSVRCV, QuantileSVR, QuantileSVRCV
+from tausvm.kernels import mapped
 
-from ..estimators.data import wave
+from ..estimators.data import PLAIN, wave
 
 X, Y = wave(100)
 NEW = wave(40, seed=1)[0]
@@ -59,6 +60,11 @@ def test_clone_and_pickle(selection):
     np.testing.assert_array_equal(again.predict(NEW), model.predict(NEW))
 
 
+def seen(model, X):
+    """The rows as the kernel of a selection sees them."""
+    return mapped(X, model.feature_metric_)
+
+
 @pytest.mark.parametrize("clip", [None, "range"])
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("refit", ["average", "committee"])
@@ -86,12 +92,12 @@ def test_means_are_of_machines_at_the_choices_of_the_folds(
         for point, (train, _) in zip(model.fold_params_[k], folds.split(X), strict=True):
             rows = train if refit == "average" else slice(None)
             part = machine(tau=tau, tol=1e-8, fit_intercept=intercept, clip=clip, **point)
-            parts.append(part.fit(X[rows], Y[rows]).predict(NEW))
+            parts.append(part.fit(seen(model, X[rows]), Y[rows]).predict(seen(model, NEW)))
         np.testing.assert_allclose(model.predict(NEW)[:, k], np.mean(parts, axis=0), atol=2e-4)
 
 
 def test_every_fold_chooses_its_best_point():
-    model = ExpectileSVRCV(tau=[0.3, 0.6], Cs=4, gammas=4, cv=3, prune=False).fit(X, Y)
+    model = ExpectileSVRCV(tau=[0.3, 0.6], Cs=4, gammas=4, cv=3, prune=False, **PLAIN).fit(X, Y)
     for level in range(2):
         for fold, point in enumerate(model.fold_params_[level]):
             scores = model.scores_[level, :, :, fold]
@@ -108,8 +114,8 @@ def test_folds_join_a_committee_of_few_rows():
     parts = []
     for point, (train, _) in zip(model.fold_params_, folds.split(X), strict=True):
         for rows in (train, slice(None)):
-            machine = ExpectileSVR(tol=1e-8, **point).fit(X[rows], Y[rows])
-            parts.append(machine.predict(NEW))
+            machine = ExpectileSVR(tol=1e-8, **point).fit(seen(model, X[rows]), Y[rows])
+            parts.append(machine.predict(seen(model, NEW)))
     assert sum(model.best_estimator_.shares) == 10
     np.testing.assert_allclose(model.predict(NEW), np.mean(parts, axis=0), atol=2e-4)
 
@@ -122,15 +128,16 @@ def test_committee_on_more_rows_is_the_mean_of_accurate_machines():
     for selection in (SVRCV, QuantileSVRCV, ExpectileSVRCV):
         model = selection(Cs=4, gammas=4, selection_tol=1e-5).fit(X, y)
         committee = model.best_estimator_
-        exact = clone(committee).fit(X, y)
-        np.testing.assert_allclose(committee.predict(X), exact.predict(X), atol=0.02)
+        mapped_rows = seen(model, X)
+        exact = clone(committee).fit(mapped_rows, y)
+        np.testing.assert_allclose(committee.predict(X), exact.predict(mapped_rows), atol=0.02)
         assert 0 < committee.n_support_[0] <= 620
         assert committee.n_features_in_ == 2
 
 
 def test_without_refit_there_are_scores_only():
     model = SVRCV(refit=False, **SMALL).fit(X, Y)
-    assert set(model.best_params_) == {"C", "gamma"}
+    assert set(model.best_params_) == {"C", "gamma", "kernel"}
     with pytest.raises(AttributeError, match="refit=False"):
         model.predict(X)
     model.set_params(refit=True).fit(X, Y).predict(X)
@@ -155,10 +162,10 @@ def test_pipeline():
     assert np.isfinite(scores).all()
 
 
-@pytest.mark.parametrize("kernel", ["linear", "poly", "laplacian", rbf_kernel])
+@pytest.mark.parametrize("kernel", ["linear", "poly", "laplacian", "exponential", rbf_kernel])
 def test_other_kernels(kernel):
     model = SVRCV(kernel=kernel, degree=2, **SMALL).fit(X, Y)
-    has_gamma = kernel in ("poly", "laplacian")
+    has_gamma = kernel in ("poly", "laplacian", "exponential")
     assert set(model.best_params_) == ({"C", "gamma"} if has_gamma else {"C"})
     assert model.predict(NEW).shape == (len(NEW),)
 
@@ -168,13 +175,13 @@ def test_precomputed():
     costs = [0.1, 1.0, 10.0]
     for refit in (True, "average", "committee"):
         given = ExpectileSVRCV(kernel="precomputed", Cs=costs, cv=3, refit=refit).fit(K, Y)
-        direct = ExpectileSVRCV(gammas=[0.5], Cs=costs, cv=3, refit=refit).fit(X, Y)
+        direct = ExpectileSVRCV(gammas=[0.5], Cs=costs, cv=3, refit=refit, **PLAIN).fit(X, Y)
         assert given.best_params_["C"] == direct.best_params_["C"]
         np.testing.assert_allclose(given.predict(K_new), direct.predict(NEW), atol=1e-3)
 
 
 def test_scores_by_name_scorer_and_callable():
-    fixed = {"Cs": [0.1, 1.0], "gammas": [0.1, 1.0], "cv": 3}
+    fixed = {"Cs": [0.1, 1.0], "gammas": [0.1, 1.0], "cv": 3, **PLAIN}
     by_name = SVRCV(scoring="neg_mean_absolute_error", **fixed).fit(X, Y)
     by_call = SVRCV(scoring=lambda y, f: -mean_absolute_error(y, f), **fixed).fit(X, Y)
     scorer = make_scorer(mean_absolute_error, greater_is_better=False)
@@ -202,7 +209,7 @@ def test_quiet_by_default_and_lines_when_asked(caplog, capsys):
 
 
 def test_sparse_rows_choose_as_dense_ones():
-    dense = ExpectileSVRCV(**SMALL).fit(X, Y)
-    sparse = ExpectileSVRCV(**SMALL).fit(csr_matrix(X), Y)
+    dense = ExpectileSVRCV(**SMALL, **PLAIN).fit(X, Y)
+    sparse = ExpectileSVRCV(**SMALL, **PLAIN).fit(csr_matrix(X), Y)
     np.testing.assert_allclose(dense.gammas_, sparse.gammas_)
     np.testing.assert_allclose(dense.predict(NEW), sparse.predict(NEW), atol=1e-3)

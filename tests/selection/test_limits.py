@@ -1,14 +1,23 @@
 """Limits of time, on a clock of the tests' own, and interrupts."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+import tausvm
 import tausvm.selection.folds
+import tausvm.selection.machine
 import tausvm.selection.members
-from tausvm import SVRCV, ExpectileSVRCV, QuantileSVRCV
 
-from ..estimators.data import wave
+from ..estimators.data import PLAIN, wave
+
+#: the grid alone is looked at here
+SVRCV, QuantileSVRCV, ExpectileSVRCV = (
+    partial(selection, **PLAIN)
+    for selection in (tausvm.SVRCV, tausvm.QuantileSVRCV, tausvm.ExpectileSVRCV)
+)
 
 X, Y = wave(420)
 LEVELS = {"tau": [0.3, 0.6]}

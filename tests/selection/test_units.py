@@ -1,13 +1,20 @@
 """What is chosen does not depend on the units of y, of C or of the weights."""
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
 
-from tausvm import SVR, SVRCV, ExpectileSVRCV, QuantileSVRCV
+import tausvm
+from tausvm import SVR
 
-from ..estimators.data import wave
+from ..estimators.data import PLAIN, wave
+
+#: the grid alone is looked at here
+SVRCV, QuantileSVRCV, ExpectileSVRCV = (
+    partial(selection, **PLAIN)
+    for selection in (tausvm.SVRCV, tausvm.QuantileSVRCV, tausvm.ExpectileSVRCV)
+)
 
 N = 320
 RNG = np.random.default_rng(4)

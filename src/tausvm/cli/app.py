@@ -26,6 +26,7 @@ from .options import (
     read_kernel,
     read_levels,
     read_loss,
+    read_metric,
     read_names,
     share,
 )
@@ -159,6 +160,15 @@ def fit(
     tune: Annotated[
         bool, _model("--tune", help="Choose C and γ by cross-validation, for every level.")
     ] = False,
+    feature_metric: Annotated[
+        str,
+        _model(
+            metavar="METRIC",
+            help="With --tune, for quantile, expectile and svr: learn weights of the features "
+            "(diagonal), turn them too (full), whichever predicts better (auto), or leave them as "
+            "they are (none).",
+        ),
+    ] = "auto",
     C: Annotated[
         float | None, _parameter("--C", help="Cost of a unit of loss: large C fits closely.")
     ] = None,
@@ -166,7 +176,13 @@ def fit(
         str, _parameter(help="How fast influence fades with distance: a number, scale or auto.")
     ] = "scale",
     epsilon: Annotated[float | None, _parameter(help="Errors below it cost nothing.")] = None,
-    kernel: Annotated[str, _parameter(help="linear, poly, rbf, laplacian or sigmoid.")] = "rbf",
+    kernel: Annotated[
+        str,
+        _parameter(
+            help="linear, poly, rbf, laplacian, exponential or sigmoid; auto is rbf, and with "
+            "--tune the better one of rbf and laplacian where the kind learns features."
+        ),
+    ] = "auto",
     tol: Annotated[float, _parameter(help="The relative duality gap to stop at.")] = 1e-4,
     time_limit: Annotated[float | None, _parameter(help="Seconds for the fit.")] = None,
     folds: Annotated[int, _parameter(help="Folds of --tune.")] = 5,
@@ -190,7 +206,7 @@ def fit(
     given = {
         "--epsilon": epsilon is not None,
         "--time-limit": time_limit is not None,
-        "--kernel": kernel != "rbf",
+        "--kernel": kernel != "auto",
         "--gamma": gamma != "scale",
     }
     check_unused(kind, chosen.unused, given)
@@ -200,6 +216,7 @@ def fit(
         gamma=read_gamma(gamma),
         epsilon=epsilon,
         kernel=read_kernel(kernel),
+        feature_metric=read_metric(feature_metric, kind, tune and chosen.learns),
         tol=tol,
         time_limit=time_limit,
         loss=read_loss(loss, chosen.losses, kind),

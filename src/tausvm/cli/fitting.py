@@ -267,7 +267,9 @@ def _scores(model: Pipeline, kind: Kind, settings: Settings, X: Any, y: Any) -> 
 def _as_option(error: ValueError) -> InputError:
     """The complaint of an estimator, with the option that it is about."""
     message = str(error).splitlines()[0]
-    about = re.match(r"(C|gamma|epsilon|tau|tol|kernel|cv|time_limit|n_jobs)\b", message)
+    about = re.match(
+        r"(C|gamma|epsilon|tau|tol|kernel|feature_metric|cv|time_limit|n_jobs)\b", message
+    )
     if about is None:
         return InputError(f"the fit failed: {message}")
     option = {"cv": "folds", "n_jobs": "jobs"}.get(about[1], about[1].replace("_", "-"))

@@ -36,6 +36,8 @@ class Kind:
         What ``--loss`` may be; empty where there is no choice.
     unused : tuple of str
         Options that mean nothing to it.
+    learns : bool
+        Whether its selection learns features.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Kind:
     tune: Callable[[Settings], Any] | None = None
     losses: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
+    learns: bool = False
 
 
 def _quantile(s: Settings) -> Any:
@@ -68,7 +71,7 @@ def _svc(s: Settings) -> Any:
 def _path(s: Settings) -> Any:
     return tausvm.TauPathSVC(
         C=s.cost,
-        kernel=s.kernel,
+        kernel=s.one_kernel,
         gamma=s.gamma,
         tol=min(s.tol, 1e-6),
         time_limit=s.time_limit,
@@ -115,6 +118,7 @@ KINDS: dict[str, Kind] = {
             classifies=False,
             make=_quantile,
             tune=lambda s: tausvm.QuantileSVRCV(tau=s.levels, epsilon=s.zone, **s.selection),
+            learns=True,
         ),
         Kind(
             "expectile",
@@ -124,6 +128,7 @@ KINDS: dict[str, Kind] = {
             classifies=False,
             make=_expectile,
             tune=lambda s: tausvm.ExpectileSVRCV(tau=s.levels, epsilon=s.zone, **s.selection),
+            learns=True,
         ),
         Kind(
             "svr",
@@ -133,6 +138,7 @@ KINDS: dict[str, Kind] = {
             classifies=False,
             make=_svr,
             tune=lambda s: tausvm.SVRCV(epsilon=s.tube, scale_C=True, **s.selection),
+            learns=True,
         ),
         Kind(
             "svc",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..kernels import KERNELS
+from ..selection.views import METRICS
 from .errors import InputError
 
 
@@ -51,11 +52,23 @@ def read_gamma(text: str) -> str | float:
 
 
 def read_kernel(name: str) -> str:
-    """One of the kernels that are computed from features."""
-    choices = [kernel for kernel in KERNELS if kernel != "precomputed"]
+    """One of the kernels that are computed from features, or "auto"."""
+    choices = ["auto", *(kernel for kernel in KERNELS if kernel != "precomputed")]
     if name not in choices:
         raise InputError(f"--kernel: must be one of {', '.join(choices)}, got {name!r}")
     return name
+
+
+def read_metric(name: str, kind: str, learns: bool) -> str | None:
+    """How a selection learns features; None for features as they are."""
+    choices = (*METRICS, "none")
+    if name not in choices:
+        raise InputError(f"--feature-metric: must be one of {', '.join(choices)}, got {name!r}")
+    if name in ("diagonal", "full") and not learns:
+        raise InputError(
+            f"--feature-metric: needs --tune and a kind that learns features, got --kind {kind}"
+        )
+    return None if name == "none" else name
 
 
 def read_loss(name: str | None, choices: tuple[str, ...], kind: str) -> str:

@@ -17,6 +17,10 @@ class Settings:
         The standard deviation of the target, the unit of ε where it is not given.
     C, epsilon : float or None
         None for 1, and for an ε that follows from the spread.
+    kernel : str
+        "auto" for RBF, and where a selection of its own chooses C and γ for the best of several.
+    feature_metric : str or None
+        Of the selections.
     loss : str
         For the kinds with several: which levels they estimate.
     """
@@ -26,7 +30,8 @@ class Settings:
     C: float | None = None
     gamma: str | float = "scale"
     epsilon: float | None = None
-    kernel: str = "rbf"
+    kernel: str = "auto"
+    feature_metric: str | None = "auto"
     tol: float = 1e-4
     time_limit: float | None = None
     loss: str = "quantile"
@@ -56,11 +61,16 @@ class Settings:
         return self.epsilon or 0.0
 
     @property
+    def one_kernel(self) -> str:
+        """The kernel of a machine by itself."""
+        return "rbf" if self.kernel == "auto" else self.kernel
+
+    @property
     def machine(self) -> dict[str, Any]:
         """Parameters of the kernel machines."""
         return {
             "C": self.cost,
-            "kernel": self.kernel,
+            "kernel": self.one_kernel,
             "gamma": self.gamma,
             "tol": self.tol,
             "time_limit": self.time_limit,
@@ -72,6 +82,7 @@ class Settings:
         return {
             "time_limit": self.time_limit,
             "kernel": self.kernel,
+            "feature_metric": self.feature_metric,
             "tol": self.tol,
             "cv": self.folds,
             "Cs": self.grid,

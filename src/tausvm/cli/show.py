@@ -18,6 +18,7 @@ FIGURES = (
     ("accuracy", "accuracy", "{:.1%}"),
     ("missed", "missed", "{:d}"),
     ("false alarms", "false_alarms", "{:d}"),
+    ("kernel", "kernel", "{}"),
     ("C", "C", "{:.3g}"),
     ("gamma", "gamma", "{:.3g}"),
     ("support vectors", "support", "{:d}"),

@@ -17,7 +17,7 @@ def grid_search(s: Settings, machine: Any) -> Any:
     """A search over C, and γ where the machine has one."""
     around = 10.0 ** np.linspace(-1, 2, max(s.grid, 2))
     grid = {"C": list(around * s.cost)}
-    if hasattr(machine, "gamma") and s.kernel != "linear":
+    if hasattr(machine, "gamma") and s.one_kernel != "linear":
         grid["gamma"] = list(10.0 ** np.linspace(-2, 0, max(s.grid // 2, 2)))
     if is_classifier(machine):
         cv = StratifiedKFold(s.folds, shuffle=True, random_state=s.seed)

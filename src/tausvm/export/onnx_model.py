@@ -16,9 +16,10 @@ from .. import __version__, inspection
 from ..estimators.levels import OrderedLevels
 from ..estimators.linear_machine import LinearMachine
 from ..estimators.machine import KernelMachine
+from ..kernels import mapped
 from ..selection.committee import Committee
 from .graph import Graph
-from .kernels import kernel_values
+from .kernels import kernel_values, mapped_rows
 from .prepare import prepared_input
 
 Array = NDArray[np.float64]
@@ -45,14 +46,15 @@ def to_onnx(
     - ``label`` of shape (rows,) and ``decision``, float64 of shape (rows, 1) or (rows, classes),
       for a classifier.
 
-    Levels, kernel and version are in the model's metadata. The Laplacian kernel needs memory of
-    rows × support vectors × features numbers while it runs, the others rows × support vectors.
+    Levels, kernel and version are in the model's metadata. The Laplacian and the exponential kernel
+    need memory of rows × support vectors × features numbers while they run, the others rows ×
+    support vectors. Learned features are a linear map before the kernel.
 
     Parameters
     ----------
     model : fitted estimator
         With a kernel by name; not ``precomputed`` and not a callable. Scalers, imputers and
-        one-hot encoders of scikit-learn may stand before it.
+        one-hot encoders of scikit-learn may stand before it, and :class:`~tausvm.FeatureMetric`.
     path : path, optional
         Where to save it too.
     tau : float or list of float, optional
@@ -150,7 +152,10 @@ def _expansion(graph: Graph, machine: KernelMachine, X: str) -> str:
     if machine.dual_coef_.shape[1] == 0:  # a constant: nothing is a support vector
         nothing = np.zeros((len(machine.intercept_), machine.n_features_in_))
         return _linear(graph, X, nothing, machine.intercept_)
-    values = kernel_values(graph, machine._kernel, X, machine.support_vectors_, machine._centre)
+    support, metric = mapped(machine.support_vectors_, machine._metric), machine._metric
+    if metric is not None:
+        X = mapped_rows(graph, X, metric)
+    values = kernel_values(graph, machine._kernel, X, support, machine._centre)
     sums = graph.node("MatMul", values, graph.constant(machine._weights.T, "beta"))
     return graph.node("Add", sums, graph.constant(machine.intercept_, "intercept"))
 

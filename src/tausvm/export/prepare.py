@@ -17,8 +17,10 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from ..selection import FeatureMetric
 from ..tabular import FramePreparation
 from .graph import ML_DOMAIN, Graph
+from .kernels import mapped_rows
 from .table import table_features
 
 
@@ -67,6 +69,8 @@ def transformed(graph: Graph, step: Any, value: str) -> str:
             return _one_hot(graph, step, value)
         case FunctionTransformer() if step.func is None:
             return value
+        case FeatureMetric():
+            return mapped_rows(graph, value, step.feature_metric_)
     raise ValueError(
         f"{type(step).__name__} (or its settings) has no counterpart in the export to ONNX; "
         "transform before the model, and export the machine alone"

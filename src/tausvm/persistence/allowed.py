@@ -112,6 +112,7 @@ def own_types() -> frozenset[type]:
         scalar.Sigmoid,
         scalar.RBF,
         scalar.Laplacian,
+        scalar.Exponential,
         solvers.Progress,
         solvers.SolverResult,
         *solvers.every_settings(),

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 from ..estimators.linear_machine import LinearMachine
 from ..estimators.machine import KernelMachine
 from ..estimators.path_machine import PathMachine
+from ..selection import FeatureMetric
 from ..tabular.codes import CODES
 from ..tabular.estimators import TabularRegressor
 from ..tabular.preparation import FramePreparation
@@ -27,7 +28,7 @@ MAX_DEPTH = 50
 
 
 #: parameters that came after the first version, with the value that means what it did
-CAME_LATER = {"scale_C": False, "ordered": False}
+CAME_LATER = {"scale_C": False, "ordered": False, "feature_metric": None}
 
 
 def complete(model: Any) -> None:
@@ -72,6 +73,8 @@ def check_model(model: Any) -> None:
             _check_preparation(part)
         elif isinstance(part, TabularRegressor):
             _check_tabular(part)
+        elif isinstance(part, FeatureMetric):
+            _check_metric(part)
 
 
 def _parts(model: Any) -> Iterator[Any]:
@@ -113,6 +116,8 @@ def _check_machine(machine: KernelMachine) -> None:
         raise ModelFileError(f"{name}: support_vectors_ do not fit dual_coef_ or the features")
     if machine._weights.shape != beta.shape:  # B times β for joint machines
         raise ModelFileError(f"{name}: the output matrix does not fit dual_coef_")
+    if machine._metric is not None and not _maps(machine._metric, width):
+        raise ModelFileError(f"{name}: the metric does not fit the features")
     centre = machine._centre
     if centre is not None and (not _is_float(centre, 1) or len(centre) != width):
         raise ModelFileError(f"{name}: the centre does not fit the features")
@@ -159,6 +164,19 @@ def _check_tabular(model: TabularRegressor) -> None:
         return  # not fitted
     if len(model.preparation_.feature_groups_) != model.machine_.n_features_in_:
         raise ModelFileError(f"{type(model).__name__}: its preparation does not fit its machine")
+
+
+def _check_metric(transformer: FeatureMetric) -> None:
+    """The map of a transformer."""
+    if not hasattr(transformer, "feature_metric_"):
+        return  # not fitted
+    if not _maps(transformer.feature_metric_, transformer.n_features_in_):
+        raise ModelFileError("FeatureMetric: feature_metric_ does not fit the features")
+
+
+def _maps(weights: Any, width: int) -> bool:
+    """Whether these are weights (width,) or a matrix (width, width)."""
+    return any(_is_float(weights, k) and weights.shape == (width,) * k for k in (1, 2))
 
 
 def _is_float(array: Any, ndim: int) -> bool:

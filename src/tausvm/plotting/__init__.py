@@ -4,6 +4,7 @@ from .boundary import PathBoundaryDisplay
 from .calibration import LevelCalibrationDisplay
 from .convergence import ConvergenceDisplay
 from .fan import FanDisplay
+from .importance import FeatureImportanceDisplay
 from .path import PathDisplay
 from .reliability import ReliabilityDisplay
 from .surface import CVSurfaceDisplay
@@ -12,6 +13,7 @@ __all__ = [
     "CVSurfaceDisplay",
     "ConvergenceDisplay",
     "FanDisplay",
+    "FeatureImportanceDisplay",
     "LevelCalibrationDisplay",
     "PathBoundaryDisplay",
     "PathDisplay",

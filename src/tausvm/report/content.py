@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_consistent_length
 from .. import inspection
 from ..inspection import CLASS, LOCATION, PATH, QUANTILE
 from .features import describe_columns, fans, order_fan
-from .words import HEADINGS, certificate_words, meaning
+from .words import HEADINGS, certificate_words, learned_words, meaning
 
 Array = NDArray[np.float64]
 
@@ -23,6 +23,8 @@ MAX_TRACE = 200
 THRESHOLDS = 201
 #: levels of a path are the multiples of 1 / LEVELS
 LEVELS = 200
+#: learned features shown, those first that count most
+MAX_LEARNED = 30
 
 
 def collect(
@@ -49,6 +51,7 @@ def collect(
         "data": {"rows": len(target), "features": int(X.shape[1]), "columns": described},
         "parameters": _parameters(model),
         "chosen": inspection.chosen_parameters(model),
+        "learned": _learned(model, columns),
         "certificates": _certificates(model),
     }
     if estimated in {CLASS, PATH}:
@@ -182,6 +185,21 @@ def _parameters(model: Any) -> list[list[str]]:
     machine = inspection.last_step(model)
     shown = machine.get_params(deep=False)
     return [["estimator", type(machine).__name__], *([k, str(v)] for k, v in shown.items())]
+
+
+def _learned(model: Any, columns: list[str]) -> dict[str, Any] | None:
+    """What the features count in the metric of a selection; None where none was learned."""
+    machine = inspection.last_step(model)
+    if not getattr(machine, "learned_", False):
+        return None
+    names = inspection.feature_names(model, columns or None)
+    shares = machine.feature_importances_
+    order = np.argsort(-shares, kind="stable")[:MAX_LEARNED]
+    return {
+        "words": learned_words(machine.feature_metric_.ndim == 2, shares),
+        "features": len(shares),
+        "shares": [[names[k], float(shares[k])] for k in order],
+    }
 
 
 def _certificates(model: Any) -> list[dict[str, Any]]:

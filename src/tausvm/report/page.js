@@ -575,9 +575,16 @@ function parameterSection() {
   if (report.chosen.length) {
     const names = Object.keys(report.chosen[0]);
     const taus = report.levels && report.levels.length === report.chosen.length;
-    parts.unshift(table("Chosen by cross-validation", ["level", ...names], report.chosen.map((point, k) => [taus ? number(report.levels[k]) : "all", ...names.map((name) => number(point[name]))])));
+    parts.unshift(table("Chosen by cross-validation", ["level", ...names], report.chosen.map((point, k) => [taus ? number(report.levels[k]) : "all", ...names.map((name) => (typeof point[name] === "string" ? point[name] : number(point[name])))])));
   }
   return section("Parameters", ...parts);
+}
+
+function learnedSection() {
+  const { words, shares, features } = report.learned;
+  const heading = shares.length < features ? `The ${shares.length} that count most` : "What the features count";
+  return section("Learned features", el("p", {}, words),
+    table(heading, ["feature", "share"], shares.map(([name, share]) => [name, (100 * share).toFixed(1) + " %"])));
 }
 
 function dataSection() {
@@ -606,6 +613,7 @@ document.getElementById("subtitle").textContent = `${report.parameters[0][1]} on
   + (report.data.name ? ` of ${report.data.name}` : "");
 if (report.kind === "class" || report.kind === "path") classPage();
 else regressionPage();
+if (report.learned) main.append(learnedSection());
 main.append(certificateSection(), parameterSection(), dataSection());
 const versions = Object.entries(report.versions).map(([name, value]) => `${name} ${value}`).join(", ");
 document.getElementById("footer").textContent = `Written ${report.created}` + (versions ? `; the model by ${versions}.` : ".");

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..inspection import CLASS, EXPECTILE, LOCATION, PATH, QUANTILE
 from ..solvers import SolverResult, Status
 
@@ -49,3 +52,17 @@ def certificate_words(result: SolverResult, tau: float | None) -> str:
     if result.status is Status.SOLVED:
         return f"{name} is solved: {bound}."
     return f"{name} stopped early ({result.status.value.replace('_', ' ')}): {bound}."
+
+
+def learned_words(turned: bool, shares: NDArray[np.float64]) -> str:
+    """What a learned metric is, and how few features make up most of it."""
+    ordered = np.sort(shares)[::-1]
+    most = int(np.searchsorted(np.cumsum(ordered), 0.9 - 1e-12)) + 1
+    counted = "1 feature makes" if most == 1 else f"{most} features make"
+    how = "weights the features, and turns them," if turned else "weights the features"
+    return (
+        f"The model {how} by what moved the predictions of a first one, then compares rows by the "
+        f"weighted features. {counted} up 90 % of what counts, of {len(shares)} in all. A share "
+        "says what the model looks at, in features of equal spread; it does not say what causes "
+        "what. The map was learned before the fits below, whose certificates take it as given."
+    )

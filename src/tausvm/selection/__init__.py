@@ -1,6 +1,7 @@
-"""Selection of C and γ by cross-validation that shares its work."""
+"""Selection of C and γ by cross-validation that shares its work, and of features."""
 
 from .estimators import SVRCV, ExpectileSVRCV, QuantileSVRCV
+from .feature_metric import FeatureMetric
 from .linear import LinearSVRCV
 
-__all__ = ["SVRCV", "ExpectileSVRCV", "LinearSVRCV", "QuantileSVRCV"]
+__all__ = ["SVRCV", "ExpectileSVRCV", "FeatureMetric", "LinearSVRCV", "QuantileSVRCV"]

@@ -32,12 +32,14 @@ Array = NDArray[np.float64]
 
 
 class SVRCV(KernelRegressorCV):
-    """:class:`~tausvm.SVR` with C and γ chosen by cross-validation.
+    """:class:`~tausvm.SVR` with C, γ, kernel and features chosen by cross-validation.
 
-    The folds share what they can: a Gram matrix a γ for all of them and all C, each fit
-    starting from its neighbours. Selection stops its fits at a relative duality gap of
-    ``selection_tol``. The machines that predict are then solved to ``tol``, each with its
-    certificate. The search is in units of its own: y → a·y + b does not change the choice.
+    The features are learned: a linear map, by which those count that move y, is used where it
+    predicts better than the features as they are. The folds share what they can: a Gram matrix
+    a γ for all C, each fit starting from its neighbours. Selection stops its fits at a relative
+    duality gap of ``selection_tol``. The machines that predict are then solved to ``tol``, each
+    with its certificate. The search is in units of its own: y → a·y + b does not change the choice,
+    and with a metric and a dense X the unit of a feature does not either.
 
     Parameters
     ----------
@@ -50,7 +52,7 @@ class SVRCV(KernelRegressorCV):
         Values of γ, or how many. A number spreads them over the widths that the number, the
         dimension and the distances of the points call for (for features in [−1, 1]: from
         5·(1 + 5/n)^d down to 0.2·n^(−1/d)), and adds a few at the border. Kernels without γ
-        ignore it.
+        ignore it. With a metric γ counts for the features under ``feature_metric_``.
     cv : int, splitter or iterable of (train, test)
         An integer makes so many folds of shuffled rows, or of ``groups`` where ``fit`` is
         given them. Splitters that need neither X nor y work as they are.
@@ -80,15 +82,32 @@ class SVRCV(KernelRegressorCV):
         Jobs of joblib, which share the values of γ and, where those are few, the folds. They
         are threads unless a backend was chosen by :func:`joblib.parallel_config`. The result
         does not depend on them. Squared losses on up to 500 rows are done by one.
-    kernel, degree, coef0, tol, scale_C, epsilon, loss, fit_intercept, solver, clip, max_iter
+    feature_metric : {"auto", "diagonal", "full", None}
+        The linear map of the features that is learned before the search, from what moves y and, for
+        levels off the middle, its spread. "diagonal" gives every feature a weight, "full" turns
+        them too. "auto" learns weights, and turns the features where that errs less (dense X with
+        2 to 100 features); it learns nothing for kernels that cannot have it ("linear", "sigmoid",
+        "precomputed" and callables). A learned map is used if it errs less out of fold than the
+        features as they are, by a standard error. None leaves X as it is. Otherwise a dense X
+        is first brought to equal spread. Every fold learns its own map from its own rows.
+    feature_groups : array of int (n_features,) or None
+        Features with the same number share their weight, for example the columns of one category.
+        A full metric has no weights to share, and does not know of groups.
+    kernel : {"auto", "rbf", "laplacian", "exponential", "linear", "poly", "sigmoid", \
+"precomputed"} or callable
+        "auto" is the better one of "rbf", for smooth functions, and "laplacian", for rough ones;
+        "exponential" takes the place of the latter where a full metric has turned the features. A
+        sparse X takes "rbf".
+    degree, coef0, tol, scale_C, epsilon, loss, fit_intercept, solver, clip, max_iter
         As in :class:`~tausvm.SVR`, for every fit. With ``scale_C`` the values of C count in
         spreads of y on the rows of a fit. With ``clip`` validation predictions are clipped as well.
     cache_size : float
         Megabytes for kernel values, shared among the jobs. Where a matrix of all rows does not
         fit, every fold computes the rows it needs.
     time_limit : float or None
-        Seconds for the whole call. The search ends after 70 % of them at the latest, and the best
-        point so far is fitted on all rows in what is left; a
+        Seconds for the whole call. The search ends after 70 % of them at the latest, of which
+        learning features has 30 % at most, and the best point so far is fitted on all rows in what
+        is left; a
         :class:`~sklearn.exceptions.ConvergenceWarning` tells how much of the grid was looked at.
     verbose : bool
         Show a bar if rich is installed, else log to "tausvm".
@@ -98,7 +117,7 @@ class SVRCV(KernelRegressorCV):
     Attributes
     ----------
     best_params_ : dict
-        ``C``, and ``gamma`` where the kernel has one.
+        ``C``, ``gamma`` where the kernel has one, and ``kernel`` where it was chosen.
     best_score_ : float
     best_index_ : int
         Its place in ``cv_results_``.
@@ -108,7 +127,7 @@ class SVRCV(KernelRegressorCV):
         Unless ``refit=False``. An :class:`SVR` for ``refit=True``, else the mean of its
         ``machines``, of which each counts by its ``shares``.
     members_ : list of dict
-        What the machines that predict are, unless ``refit=False``: ``C`` and ``gamma``; ``fold``,
+        What the machines that predict are, unless ``refit=False``: a point as above; ``fold``,
         on whose training rows one was fitted, None for all rows; its ``weight`` in the mean; its
         ``dual_gap``, computed from the data for the function that predicts.
     dual_gap_ : float
@@ -118,6 +137,16 @@ class SVRCV(KernelRegressorCV):
     cv_results_ : dict
         As in :class:`~sklearn.model_selection.GridSearchCV`, without times: the points share
         their work. NaN for points that were left out.
+    kernel_ : str or callable
+        The kernel that was chosen.
+    feature_metric_ : array (n_features,) or (n_features, n_features), or None
+        The weights or the matrix under which the kernel sees X: k(x·w, x'·w) or k(xW, x'W). Weights
+        of equal spread where nothing was learned from y; None for X as it is.
+    learned_ : bool
+        Whether the map was learned from y.
+    feature_importances_ : array (n_features,)
+        What the features count in the metric, as shares: they sum to 1. Of features in units of
+        their own spread; equal where none were learned.
     scores_ : array (n_levels, n_gammas, n_Cs, n_folds)
     Cs_, gammas_ : arrays
         The grid, with what was added to it. ``gammas_`` is empty for a kernel without γ.
@@ -141,6 +170,13 @@ class SVRCV(KernelRegressorCV):
     >>> model = SVRCV(epsilon=0.01, Cs=[1.0, 10.0], gammas=[0.1, 1.0]).fit(X, np.sin(X).ravel())
     >>> bool(abs(model.predict([[1.5]])[0] - np.sin(1.5)) < 0.05)
     True
+
+    The third of three features is the one that matters:
+
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(120, 3))
+    >>> model = SVRCV(Cs=4, gammas=4).fit(X, np.sin(4 * X[:, 2]))
+    >>> model.learned_, bool(model.feature_importances_[2] > 0.9)
+    (True, True)
     """
 
     _machine_class = SVR
@@ -281,9 +317,9 @@ class _LevelRegressorCV(OrderedLevels, KernelRegressorCV):
 class QuantileSVRCV(_LevelRegressorCV):
     """:class:`~tausvm.QuantileSVR` with C and γ chosen by cross-validation, for each level.
 
-    The levels and folds share what they can: a Gram matrix a γ for all of them and all C, each
-    fit starting from its neighbours in C and τ. The choice is by the pinball loss of the level,
-    without ε.
+    The levels and folds share what they can: the kernel and the learned features, a Gram matrix a γ
+    for all of them and all C, each fit starting from its neighbours in C and τ. The choice is by
+    the pinball loss of the level, without ε.
 
     Parameters
     ----------
@@ -302,7 +338,10 @@ class QuantileSVRCV(_LevelRegressorCV):
     Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, cache_size, time_limit, verbose, \
 random_state
         As in :class:`SVRCV`.
-    kernel, degree, coef0, tol, scale_C, epsilon, fit_intercept, solver, clip, max_iter
+    feature_metric, feature_groups, kernel
+        As in :class:`SVRCV`; all levels share them. The further the levels lie from ½, the more
+        does what moves the spread of y count beside what moves its mean.
+    degree, coef0, tol, scale_C, epsilon, fit_intercept, solver, clip, max_iter
         As in :class:`~tausvm.QuantileSVR`.
 
     Attributes
@@ -311,6 +350,8 @@ random_state
         As in :class:`SVRCV` for a single level, a list of them for a list.
     best_score_, best_index_, dual_gap_
         As in :class:`SVRCV` for a single level, an array of them for a list.
+    kernel_, feature_metric_, learned_, feature_importances_
+        As in :class:`SVRCV`, for all levels.
     calibration_ : float or array (n_levels,)
         What is added to the levels in order, where they are calibrated; it rises with τ.
     scores_, Cs_, gammas_, fold_rows_, n_splits_, n_iter_, n_features_in_, feature_names_in_
@@ -331,9 +372,17 @@ random_state
     >>> y = X.ravel() + rng.normal(size=200)
     >>> model = QuantileSVRCV(tau=[0.1, 0.9], Cs=[1.0, 10.0], gammas=[0.1, 1.0]).fit(X, y)
     >>> [sorted(point) for point in model.best_params_]
-    [['C', 'gamma'], ['C', 'gamma']]
+    [['C', 'gamma', 'kernel'], ['C', 'gamma', 'kernel']]
     >>> model.predict(X).shape
     (200, 2)
+
+    Here y moves with one feature and its spread with another, and both are found:
+
+    >>> X = rng.uniform(-1, 1, size=(250, 6))
+    >>> y = np.sin(3 * X[:, 1]) + (0.1 + 0.4 * (X[:, 4] > 0)) * rng.normal(size=250)
+    >>> model = QuantileSVRCV(tau=0.9, Cs=4, gammas=4, feature_metric="diagonal").fit(X, y)
+    >>> sorted(int(k) for k in model.feature_importances_.argsort()[-2:])
+    [1, 4]
     """
 
     _machine_class = QuantileSVR
@@ -464,9 +513,11 @@ random_state
 class ExpectileSVRCV(_LevelRegressorCV):
     """:class:`~tausvm.ExpectileSVR` with C and γ chosen by cross-validation, for each level.
 
-    ``ExpectileSVRCV(fit_intercept=False)`` is the selection of the paper. The levels and folds
-    share what they can: a Gram matrix a γ for all of them and all C, each fit starting from its
-    neighbours in C and τ. The choice is by the squared pinball loss of the level, without ε.
+    ``ExpectileSVRCV(fit_intercept=False, feature_metric=None, kernel="rbf")`` is the selection of
+    the paper. The levels and folds
+    share what they can: the kernel and the learned features, a Gram matrix a γ for all of them and
+    all C, each fit starting from its neighbours in C and τ. The choice is by the squared pinball
+    loss of the level, without ε.
 
     Parameters
     ----------
@@ -478,7 +529,10 @@ class ExpectileSVRCV(_LevelRegressorCV):
     Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, cache_size, time_limit, verbose, \
 random_state
         As in :class:`SVRCV`.
-    kernel, degree, coef0, tol, scale_C, epsilon, fit_intercept, solver, clip, max_iter
+    feature_metric, feature_groups, kernel
+        As in :class:`SVRCV`; all levels share them. The further the levels lie from ½, the more
+        does what moves the spread of y count beside what moves its mean.
+    degree, coef0, tol, scale_C, epsilon, fit_intercept, solver, clip, max_iter
         As in :class:`~tausvm.ExpectileSVR`.
 
     Attributes
@@ -487,6 +541,8 @@ random_state
         As in :class:`SVRCV` for a single level, a list of them for a list.
     best_score_, best_index_, dual_gap_
         As in :class:`SVRCV` for a single level, an array of them for a list.
+    kernel_, feature_metric_, learned_, feature_importances_
+        As in :class:`SVRCV`, for all levels.
     scores_, Cs_, gammas_, fold_rows_, n_splits_, n_iter_, n_features_in_, feature_names_in_
         As in :class:`SVRCV`.
 
@@ -504,7 +560,7 @@ random_state
     >>> y = X.ravel() + rng.normal(size=100)
     >>> model = ExpectileSVRCV(tau=0.75, Cs=[1.0, 10.0], gammas=[0.1, 1.0]).fit(X, y)
     >>> sorted(model.best_params_)
-    ['C', 'gamma']
+    ['C', 'gamma', 'kernel']
     """
 
     _machine_class = ExpectileSVR

@@ -27,7 +27,6 @@ from ..estimators.atomic import atomic
 from ..estimators.data import TrainingSet, costs, training_set, without_cancellation
 from ..estimators.machine import DISTANCE_KERNELS
 from ..estimators.parameters import (
-    check_choice,
     check_flag,
     check_integer,
     check_positive,
@@ -49,7 +48,17 @@ from .scoring import make_scores
 from .search import Search
 from .settings import SelectionSettings
 from .task import Fold, Task
-from .views import LEARNABLE, SMOOTH_AND_ROUGH, View, Views, composed, equal_spread
+from .views import (
+    LEARNABLE,
+    SMOOTH_AND_ROUGH,
+    View,
+    Views,
+    check_feature_groups,
+    check_metric,
+    composed,
+    equal_spread,
+    importances,
+)
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -65,8 +74,6 @@ OWN_PARAMETERS = (
     *("Cs", "gammas", "cv", "scoring", "refit", "prune", "selection_tol", "n_jobs"),
     *("calibrate", "feature_metric", "feature_groups"),
 )
-#: what ``feature_metric`` may be
-METRICS = ("auto", "diagonal", "full")
 
 
 class KernelRegressorCV(RegressorMixin, BaseEstimator):
@@ -160,15 +167,59 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         -------
         self
         """
-        started, settings = self._clock(), self._settings
+        started = self._clock()
         machine = self._machine()
-        losses = list(machine._losses())
+        machine._losses()
         machine._check_parameters()
         asked, gammas = self._check_own_parameters()
         data = training_set(self, X, y, sample_weight, self._precomputed, y_numeric=True)
+        data, task, spread_of = self._posed(data, groups, gammas, started)
+        metric, groups_of = self._check_metric(data)
+        limit = np.inf if self.time_limit is None else float(self.time_limit)
+
+        def searched(view: View) -> Search:
+            """The scores of one view."""
+            here = replace(task, kernel=view.kernel, maps=view.maps, memory=Memory())
+            as_seen = replace(data, X=mapped(task.X, view.weights))
+            gamma_axis, cost_axis = self._axes(here, as_seen, gammas, asked)
+            for C in cost_axis.values[[0, -1]]:
+                costs(float(C), data.weight, "Cs")
+            search = Search(here, gamma_axis, cost_axis, self.n_jobs, self.verbose)
+            search.run()
+            return search
+
+        kernels: tuple[Any, ...] = (self.kernel,)
+        if self._competing:
+            kernels = SMOOTH_AND_ROUGH[: 1 if sp.issparse(data.X) else None]
+        levels = tuple(np.atleast_1d(getattr(self, "tau", 0.5)).tolist())
+        views = Views(task, kernels, metric, groups_of, levels, self.n_jobs, searched)
+        view, search = views.choose()
+        self._tell_view(view, spread_of)
+        self._tell_scores(search, data)
+        members = self._fit_members(search, data, started + limit) if self.refit else []
+        self._tell_members(members)
+        self._calibrate(search, data)
+        self._warn(search, members)
+        return self
+
+    def _posed(
+        self, data: TrainingSet, groups: Any, gammas: int | Array, started: float
+    ) -> tuple[TrainingSet, Task, Array | None]:
+        """The data as kernels take them, the task of a selection on them, and how it scales them.
+
+        Returns
+        -------
+        data : TrainingSet
+        task : Task
+            Its features are of equal spread where they can be learned.
+        spread_of : array (d,) or None
+            The weights that make them so.
+        """
+        machine, settings = self._machine(), self._settings
+        losses = list(machine._losses())
         targets = np.ascontiguousarray(data.y, dtype=np.float64)
         data = replace(data, X=self._features(data, gammas), y=targets)
-        metric, groups_of = self._check_metric(data)
+        metric, _ = self._check_metric(data)
         machine._clip_to(targets)
         self._range = machine._range
         folds = self._folds(data, groups)
@@ -203,31 +254,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
             stop=Stop(self._clock, started + share * limit),
             settings=settings,
         )
-
-        def searched(view: View) -> Search:
-            """The scores of one view."""
-            here = replace(task, kernel=view.kernel, maps=view.maps, memory=Memory())
-            as_seen = replace(data, X=mapped(task.X, view.weights))
-            gamma_axis, cost_axis = self._axes(here, as_seen, gammas, asked)
-            for C in cost_axis.values[[0, -1]]:
-                costs(float(C), data.weight, "Cs")
-            search = Search(here, gamma_axis, cost_axis, self.n_jobs, self.verbose)
-            search.run()
-            return search
-
-        kernels: tuple[Any, ...] = (self.kernel,)
-        if self._competing:
-            kernels = SMOOTH_AND_ROUGH[: 1 if sp.issparse(data.X) else None]
-        levels = tuple(np.atleast_1d(getattr(self, "tau", 0.5)).tolist())
-        views = Views(task, kernels, metric, groups_of, levels, self.n_jobs, searched)
-        view, search = views.choose()
-        self._tell_view(view, spread_of)
-        self._tell_scores(search, data)
-        members = self._fit_members(search, data, started + limit) if self.refit else []
-        self._tell_members(members)
-        self._calibrate(search, data)
-        self._warn(search, members)
-        return self
+        return data, task, spread_of
 
     @property
     def _needs_models(self) -> bool:
@@ -258,17 +285,11 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
 
     def _check_metric(self, data: TrainingSet) -> tuple[str | None, Index | None]:
         """The metric to learn, None for features as they are; groups of features."""
-        metric, groups = self.feature_metric, self.feature_groups
+        metric = self.feature_metric
         if metric is not None:
-            check_choice("feature_metric", metric, METRICS, "None")
-        if groups is not None:
-            groups = np.asarray(groups)
-            d = data.X.shape[1]
-            if groups.shape != (d,) or groups.dtype.kind not in "iu":
-                raise refuse("feature_groups", f"None or {d} integers, one a feature", groups)
+            check_metric("feature_metric", metric, data.X, "None")
+        groups = check_feature_groups(self.feature_groups, data.X.shape[1])
         if metric is None or (isinstance(self.kernel, str) and self.kernel in LEARNABLE):
-            if metric == "full" and sp.issparse(data.X):
-                raise refuse("feature_metric", "'auto', 'diagonal' or None for a sparse X", metric)
             return metric, groups
         if metric != "auto":
             wanted = f"'auto' or None for kernel={self.kernel!r}, whose features cannot be learned"
@@ -280,12 +301,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         self.kernel_ = view.kernel
         self.feature_metric_ = composed(spread_of, view.weights)
         self.learned_ = view.learned
-        weights = view.weights
-        if weights is None:
-            d = self.n_features_in_
-            weights = np.ones(d) if spread_of is None else (spread_of > 0).astype(np.float64)
-        squares = weights**2 if weights.ndim == 1 else (weights**2).sum(axis=1)
-        self._importances = squares / max(float(squares.sum()), np.finfo(np.float64).tiny)
+        self._importances = importances(view.weights, spread_of, self.n_features_in_)
 
     @property
     def feature_importances_(self) -> Array:
@@ -450,6 +466,8 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         told: dict[str, Any] = {"C": float(member.machine.C)}
         if self.kernel_ in GAMMA_KERNELS:
             told["gamma"] = float(member.machine.gamma)
+        if self._competing:
+            told["kernel"] = self.kernel_
         assert member.result is not None
         return {
             **told,

@@ -58,12 +58,15 @@ class Round:
         That of all rows.
     losses : array (n,)
         Of the proxy on every row, by the fold that has not seen it; NaN where there is none.
+    number : int
+        How many rounds these maps took.
     """
 
     search: Search
     maps: tuple[Array, ...] | None
     final: Array | None
     losses: Array
+    number: int = 0
 
     def beats(self, other: Round, standard_errors: float) -> bool:
         """Whether this one errs less, beyond what chance does to the rows."""
@@ -162,7 +165,8 @@ class MetricLearner:
         if not all(np.isfinite(part).all() for part in (*maps, final)):
             return None
         task = replace(self.task, maps=maps, memory=Memory())
-        return self._round(self._searched(task, *self._near(last.search)), maps, final)
+        now = self._round(self._searched(task, *self._near(last.search)), maps, final)
+        return replace(now, number=last.number + 1)
 
     def _complete(self, search: Search) -> bool:
         """Whether every fold has a model at the best point."""
@@ -260,8 +264,9 @@ class MetricLearner:
         X, weight = self.task.X[rows], self.task.weight[rows]
         root = _root(self._together(moment))
         before, after = _mean_variance(X, weight), _mean_variance(mapped(X, root), weight)
-        with np.errstate(divide="ignore", invalid="ignore"):  # a map to nothing is refused
-            return np.asarray(root * np.sqrt(before / after))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            # a map to nothing is refused by its infinite weights
+            return np.asarray(root * np.sqrt(np.float64(before) / after))
 
     def _together(self, moment: Array) -> Array:
         """The moment with one weight a group of features."""

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..estimators.data import Matrix
+from ..estimators.parameters import check_choice, refuse
 from ..solvers.many import Stop
 from .held_out import held_out_predictions
 from .metric import MetricLearner, Round, errs_less, spread_share
@@ -28,6 +32,8 @@ SMOOTH_AND_ROUGH = ("rbf", "laplacian")
 TURNED = ("rbf", "exponential")
 #: kernels whose features can be learned
 LEARNABLE = ("auto", "rbf", "laplacian", "exponential", "poly")
+#: metrics that can be learned
+METRICS = ("auto", "diagonal", "full")
 
 
 @dataclass(frozen=True)
@@ -136,6 +142,9 @@ class Views:
 
 def beats(search: Search, other: Search, standard_errors: float) -> bool:
     """Whether a search has found what errs less than another, by so many standard errors."""
+    levels = range(len(search.task.losses))
+    if any(found.best(level) is None for found in (search, other) for level in levels):
+        return False  # nothing of its grid could be fitted and scored
     return errs_less(_losses(search), _losses(other), standard_errors)
 
 
@@ -147,9 +156,7 @@ def _losses(search: Search) -> Array:
     task = search.task
     if not task.by_own_losses:
         best = [search.best(level) for level in range(len(task.losses))]
-        return -np.sum(
-            [search.scores[k][place] for k, place in enumerate(best) if place is not None], axis=0
-        )
+        return -np.sum([search.scores[k][place] for k, place in enumerate(best)], axis=0)
     total = np.zeros(len(task.y))
     for level, score in enumerate(task.scores):
         assert isinstance(score, OwnLoss)
@@ -180,3 +187,36 @@ def composed(first: Array | None, second: Array | None) -> Array | None:
     if first is None or second is None:
         return second if first is None else first
     return first * second if second.ndim == 1 else first[:, None] * second
+
+
+def importances(weights: Array | None, spread_of: Array | None, d: int) -> Array:
+    """What d features count in a metric, as shares that sum to 1.
+
+    Parameters
+    ----------
+    weights : array (d,) or (d, d), or None
+        The map of features of equal spread; None where none was learned.
+    spread_of : array (d,) or None
+        What made the spread equal.
+    """
+    if weights is None:
+        weights = np.ones(d) if spread_of is None else (spread_of > 0).astype(np.float64)
+    squares = weights**2 if weights.ndim == 1 else (weights**2).sum(axis=1)
+    return np.asarray(squares / max(float(squares.sum()), np.finfo(np.float64).tiny))
+
+
+def check_metric(name: str, metric: object, X: Matrix, otherwise: str = "") -> None:
+    """A ValueError unless this metric of these features can be learned."""
+    check_choice(name, metric, METRICS, otherwise)
+    if metric == "full" and sp.issparse(X):
+        raise refuse(name, "'auto' or 'diagonal' for a sparse X", metric)
+
+
+def check_feature_groups(groups: Any, d: int) -> Index | None:
+    """Groups of d features as an array."""
+    if groups is None:
+        return None
+    found = np.asarray(groups)
+    if found.shape != (d,) or found.dtype.kind not in "iu":
+        raise refuse("feature_groups", f"None or {d} integers, one a feature", groups)
+    return found.astype(np.int64)
