@@ -7,6 +7,9 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise
 
 from tausvm.kernels import KERNELS, Points, make_kernel
@@ -28,6 +31,8 @@ def expected(name: str, A: np.ndarray, B: np.ndarray) -> np.ndarray:
             return pairwise.sigmoid_kernel(A, B, gamma=GAMMA, coef0=COEF0)
         case "rbf":
             return pairwise.rbf_kernel(A, B, gamma=GAMMA)
+        case "exponential":
+            return np.exp(-GAMMA * cdist(A, B))
     return pairwise.laplacian_kernel(A, B, gamma=GAMMA)
 
 
@@ -263,3 +268,54 @@ def test_pickled_points_are_the_coordinates_alone() -> None:
 def test_unknown_kernel() -> None:
     with pytest.raises(ValueError, match=r"kernel must be one of linear, poly, .* got 'cubic'"):
         make_kernel("cubic", 1.0)
+
+
+@given(
+    name=st.sampled_from(NAMES),
+    seed=st.integers(0, 2**20),
+    d=st.integers(1, 4),
+    storage=st.sampled_from(["dense", "csr_matrix", "csr_array"]),
+)
+def test_gradients_are_those_of_finite_differences(
+    name: str, seed: int, d: int, storage: str
+) -> None:
+    rng = np.random.default_rng(seed)
+    A, B, beta = rng.normal(size=(3, d)), rng.normal(size=(6, d)), rng.normal(size=6)
+    # the rough kernels have corners: no point lies within a step of one
+    B += 0.02 * np.sign(B - A[rng.integers(0, 3, 6)])
+    kernel = make_kernel(name, 0.7, DEGREE, COEF0)
+    found = kernel.gradients(points(A, storage), points(B, storage), beta)
+    assert found.shape == (3, d)
+    step = 1e-5
+    for k in range(d):
+        moved = step * np.eye(d)[k]
+        above, below = (kernel.between(Points(A + s * moved), Points(B)) @ beta for s in (1, -1))
+        apart = np.abs(A[:, k, None] - B[:, k]).min(axis=1) > 2 * step
+        slope = (above - below) / (2 * step)
+        np.testing.assert_allclose(found[apart, k], slope[apart], rtol=1e-5, atol=1e-7)
+        some = kernel.gradients(points(A, storage), points(B, storage), beta, slice(k, k + 1))
+        np.testing.assert_allclose(some[:, 0], found[:, k], rtol=1e-10, atol=1e-12)
+
+
+def test_coinciding_points_have_no_slope_in_the_exponential_kernel() -> None:
+    A = np.array([[1.0, 2.0]])
+    for storage in ("dense", "csr_matrix"):
+        kernel = make_kernel("exponential", 1.0, 3, 0.0)
+        found = kernel.gradients(points(A, storage), points(A, storage), np.ones(1))
+        np.testing.assert_array_equal(found, 0.0)
+
+
+def test_sparse_points_close_to_each_other_keep_their_digits() -> None:
+    rng = np.random.default_rng(0)
+    A = 1e3 + rng.normal(size=(20, 5))
+    B = A + 1e-6 * rng.normal(size=A.shape)
+    kernel = make_kernel("exponential", 1.0, 3, 0.0)
+    sparse = kernel.between(points(A, "csr_matrix"), points(B, "csr_matrix"))
+    np.testing.assert_allclose(sparse, np.exp(-cdist(A, B)), rtol=1e-9, atol=1e-9)
+    assert np.diagonal(sparse).max() < 1.0
+
+
+def test_callables_have_no_gradients() -> None:
+    kernel = make_kernel(lambda A, B: A @ B.T, 1.0, 3, 0.0)
+    with pytest.raises(ValueError, match="no gradients"):
+        kernel.gradients(Points(np.ones((1, 1))), Points(np.ones((1, 1))), np.ones(1))

@@ -23,6 +23,11 @@ RESOLVED = 2.0**17
 #: coordinates up to so many units have squared distances within range
 UNITS = {np.dtype(np.float32): 2.0**60, np.dtype(np.float64): 2.0**490}
 
+#: squared distances below this share of the squared norms come by differences
+NEAR = 1e-3
+#: so many pairs at a time
+PAIRS = 2**14
+
 #: all features
 EVERY = slice(None)
 
@@ -294,6 +299,22 @@ def _weighted_differences(
     return np.asarray(here - weights @ b.X[:, columns])
 
 
+def _euclidean(a: Points, b: Points) -> NDArray[np.float64]:
+    """‖aᵢ − bⱼ‖₂ to a few roundings of itself, (len(a), len(b))."""
+    if not (a.sparse or b.sparse):
+        return np.asarray(cdist(a.X, b.X))  # by differences
+    x, y = a.narrow, b.narrow
+    squares = np.asarray(euclidean_distances(x, y, squared=True))
+    # inner products round with the squares of the norms; points close to each other are apart by
+    # little of that, and come by differences too
+    near = np.argwhere(squares < NEAR * (a.squared_norms[:, None] + b.squared_norms))
+    for start in range(0, len(near), PAIRS):
+        rows, columns = near[start : start + PAIRS].T
+        apart = x[rows] - y[columns]
+        squares[rows, columns] = np.asarray(apart.multiply(apart).sum(axis=1)).ravel()
+    return np.sqrt(squares)
+
+
 class Exponential(Kernel):
     """k(x, x') = exp(−γ‖x − x'‖₂): the rough kernel that rotations leave as it is."""
 
@@ -305,10 +326,7 @@ class Exponential(Kernel):
 
     def between(self, a: Points, b: Points, dtype: DTypeLike = np.float64) -> FloatArray:
         _check_width(a, b)
-        if a.sparse or b.sparse:
-            distances = euclidean_distances(a.narrow, b.narrow)
-        else:
-            distances = cdist(a.X, b.X)  # by differences: exact near zero distance
+        distances = _euclidean(a, b)
         np.multiply(distances, -self.gamma, out=distances)
         values: FloatArray = distances.astype(dtype, copy=False)
         return np.exp(values, out=values)
@@ -320,7 +338,7 @@ class Exponential(Kernel):
         self, a: Points, b: Points, beta: NDArray[np.float64], columns: slice = EVERY
     ) -> NDArray[np.float64]:
         """−γ Σⱼ βⱼ k(aᵢ, bⱼ)(aᵢ − bⱼ)/‖aᵢ − bⱼ‖, without the points that coincide."""
-        distances = euclidean_distances(a.X, b.X) if a.sparse else cdist(a.X, b.X)
+        distances = _euclidean(a, b)
         values = np.exp(-self.gamma * distances) * beta
         weights = np.divide(values, distances, out=np.zeros_like(values), where=distances > 0)
         return -self.gamma * _weighted_differences(a, b, weights, columns)
