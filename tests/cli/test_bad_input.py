@@ -105,6 +105,16 @@ CASES = {
     "levels of svr": (fit("--kind", "svr", "--tau", "0.5"), ["--tau", "svr"]),
     "unknown kind": (fit("--kind", "forest"), ["--kind", "'forest'", "quantile"]),
     "unknown kernel": (fit("--kernel", "magic"), ["--kernel", "'magic'"]),
+    "unknown metric": (fit("--feature-metric", "best"), ["--feature-metric", "'best'", "diagonal"]),
+    "metric without tune": (fit("--feature-metric", "full"), ["--feature-metric", "--tune"]),
+    "metric of a kind without": (
+        fit("--kind", "joint", "--tune", "--feature-metric", "diagonal"),
+        ["--feature-metric", "joint"],
+    ),
+    "full metric of sparse rows": (
+        ["fit", "{matrix.svm}", "--save", "{new.skops}", "--tune", "--feature-metric", "full"],
+        ["--feature-metric", "sparse"],
+    ),
     "negative C": (fit("--C", "-1"), ["--C", "-1"]),
     "C not a number": (fit("--C", "much"), ["--C", "valid"]),
     "gamma": (fit("--gamma", "wide"), ["--gamma", "'wide'"]),

@@ -151,6 +151,26 @@ def test_every_kind_that_tunes(kind: str, tmp_path: Path, capsys) -> None:
     assert run(capsys, "predict", model, file, "-o", tmp_path / "o.csv")[0] == 0
 
 
+@pytest.mark.parametrize("metric", ["auto", "none", "diagonal", "full"])
+def test_features_are_learned_where_they_are_tuned(metric: str, tmp_path: Path, capsys) -> None:
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(rng.uniform(-1, 1, size=(120, 3)), columns=["a", "b", "c"])
+    frame["y"] = np.sin(4 * frame["b"]) + 0.05 * rng.normal(size=120)
+    file, model, page = tmp_path / "d.csv", tmp_path / "m.skops", tmp_path / "r.html"
+    frame.to_csv(file, index=False)
+    fit = ["fit", file, "--target", "y", "--kind", "expectile", "--tau", "0.5", "--tune"]
+    code, said, heard = run(
+        capsys, *fit, "--feature-metric", metric, "--grid", "3", "--folds", "3", "--save", model
+    )
+    assert code == 0, heard
+    assert "kernel" in said  # which one won
+    machine = load(model)[-1]
+    assert machine.learned_ == (metric != "none")
+    assert run(capsys, "report", model, file, "-o", page)[0] == 0
+    assert ("by what moved the predictions" in page.read_text()) == (metric != "none")
+    assert run(capsys, "info", model)[0] == 0
+
+
 def test_linear_typical_values(tmp_path: Path, capsys) -> None:
     file, model = data_file("mpg.csv"), tmp_path / "m.skops"
     for more in ([], ["--tune", "--grid", "3"]):

@@ -28,7 +28,7 @@ from tausvm import SVR, QuantileSVR, TauPathSVC, TauSVC
 from tausvm.export import to_onnx
 from tausvm.metrics import crossing_rate
 
-from ..estimators.models import ESTIMATORS, data, fitted
+from ..estimators.models import ESTIMATORS, LEARNED, data, fitted
 
 onnx = pytest.importorskip("onnx", reason="the export needs the onnx extra")
 runtime = pytest.importorskip("onnxruntime", reason="onnxruntime runs what was exported")
@@ -72,7 +72,16 @@ def test_every_estimator(name: str) -> None:
     agree(*fitted(name))
 
 
-@pytest.mark.parametrize("name", ["SVR", "SVR:laplacian", "SVR:linear", "QuantileSVR"])
+@pytest.mark.parametrize("name", LEARNED)
+def test_learned_features_agree_to_rounding(name: str) -> None:
+    model, X = fitted(name)
+    found = run(to_onnx(model), X)["prediction"].ravel()
+    np.testing.assert_allclose(found, model.predict(X), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "name", ["SVR", "SVR:laplacian", "SVR:exponential", "SVR:linear", "QuantileSVR"]
+)
 def test_data_far_from_the_origin(name: str) -> None:
     X, y = data(name)
     far = X + 1e6

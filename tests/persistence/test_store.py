@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import tausvm
-from tausvm import SVR, ExpectileSVRCV, QuantileSVR, TauSVC
+from tausvm import SVR, ExpectileSVRCV, FeatureMetric, QuantileSVR, TauSVC
 
 pytest.importorskip("skops", reason="saving models needs skops")
 
@@ -31,7 +31,8 @@ from tausvm.persistence.archive import MANIFEST, SCHEMA, pack, unpack
 from tausvm.persistence.renamed import NewName, renewed
 
 from ..blocks import ROOT
-from ..estimators.models import ESTIMATORS, fitted
+from ..estimators.models import ESTIMATORS, LEARNED, fitted
+from ..estimators.models import data as learned_data
 
 
 @pytest.fixture(scope="module")
@@ -283,6 +284,7 @@ def test_arrays_that_do_not_belong_together_are_refused(file: Path, data) -> Non
         "dual_coef_": model.dual_coef_[:, 1:],
         "intercept_": model.intercept_[:1],
         "_centre": np.zeros(3),
+        "_metric": np.ones((2, 3)),
     }.items():
         broken = QuantileSVR(tau=[0.1, 0.9]).fit(*data)
         setattr(broken, name, np.ascontiguousarray(value))
@@ -326,3 +328,23 @@ def test_renamed_classes_and_fields_are_found_by_their_old_names():
     assert json.loads(members["schema.json"]) == schema
     assert (node["__module__"], node["__class__"]) == ("tausvm.now", "New")
     assert state["content"] == {"beta": 1, "b": 2}
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_learned_features_come_along(name: str, tmp_path: Path) -> None:
+    model, _ = fitted(name)
+    save(model, tmp_path / "model.skops")
+    same = load(tmp_path / "model.skops")
+    learner, again = (m[0] if hasattr(m, "steps") else m for m in (model, same))
+    assert again.feature_metric_.ndim == LEARNED[name]
+    np.testing.assert_array_equal(again.feature_metric_, learner.feature_metric_)
+    np.testing.assert_array_equal(again.feature_importances_, learner.feature_importances_)
+
+
+@pytest.mark.parametrize("value", [np.ones(4), np.ones((3, 2)), np.ones(3, dtype=int), None])
+def test_a_map_that_does_not_fit_the_features_is_refused(value, tmp_path: Path) -> None:
+    model = FeatureMetric("diagonal", cv=2).fit(*learned_data("FeatureMetric"))
+    model.feature_metric_ = value
+    save(model, tmp_path / "model.skops")
+    with pytest.raises(ModelFileError, match="feature_metric_ does not fit"):
+        load(tmp_path / "model.skops")

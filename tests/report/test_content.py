@@ -10,9 +10,12 @@ import re
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import tausvm.report.page
-from tausvm import QuantileSVR, TauSVC
+from tausvm import ExpectileSVRCV, QuantileSVR, TauSVC
 from tausvm.inspection import last_step
 from tausvm.report import render_report, write_report
 
@@ -117,3 +120,35 @@ def test_a_classifier_needs_no_numbers() -> None:
     content = embedded(render_report(TauSVC().fit(X, y), X, y))
     assert content["classes"] == ["no", "yes"]
     assert content["positives"] == int(np.sum(y == "yes"))
+
+
+def test_learned_features_are_told_in_words_and_shares() -> None:
+    X, y = data("ExpectileSVRCV:diagonal")
+    names = ["height", "weight", "age"]
+    model = fitted("ExpectileSVRCV:diagonal")[0]
+    learned = embedded(render_report(model, X, y, feature_names=names))["learned"]
+    assert "1 feature makes up 90 %" in learned["words"] and "turns" not in learned["words"]
+    assert learned["shares"][0][0] == "height"
+    assert sum(share for _, share in learned["shares"]) == pytest.approx(1.0)
+    X, y = data("SVRCV:turned")
+    turned = embedded(render_report(fitted("SVRCV:turned")[0], X, y))
+    assert "turns them" in turned["learned"]["words"]
+    assert [name for name, _ in turned["learned"]["shares"]][-1] == "feature 2"
+    plain = fitted("QuantileSVRCV:plain")[0]
+    assert embedded(render_report(plain, *data("QuantileSVRCV:plain")))["learned"] is None
+
+
+def test_learned_features_behind_a_preparation_have_their_names() -> None:
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"a": rng.normal(size=90), "kind": rng.choice(["x", "z"], 90)})
+    y = np.sin(3 * frame["a"]) + 0.05 * rng.normal(size=90)
+    prepare = ColumnTransformer(
+        [("number", StandardScaler(), ["a"]), ("text", OneHotEncoder(), ["kind"])],
+        sparse_threshold=0,
+    )
+    machine = ExpectileSVRCV(Cs=2, gammas=2, cv=3, feature_metric="diagonal")
+    model = make_pipeline(prepare, machine).fit(frame, y)
+    learned = embedded(render_report(model, frame, y))["learned"]
+    assert learned["shares"][0][0] == "number__a"
+    assert {name for name, _ in learned["shares"]} == {"number__a", "text__kind_x", "text__kind_z"}

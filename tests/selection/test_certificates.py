@@ -79,7 +79,7 @@ def test_without_refit_there_is_no_certificate():
 
 
 def test_raw_predictions_are_the_mean_of_the_certified_functions():
-    model = ExpectileSVRCV(tau=[0.1, 0.9], clip="range", **GRID).fit(X, Y)
+    model = ExpectileSVRCV(tau=[0.1, 0.9], clip="range", **GRID, **PLAIN).fit(X, Y)
     far = 3 * X
     raw = model.predict(far, raw=True)
     assert (raw != model.predict(far)).any()
