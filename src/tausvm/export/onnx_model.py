@@ -18,6 +18,7 @@ from ..estimators.linear_machine import LinearMachine
 from ..estimators.machine import KernelMachine
 from ..kernels import mapped
 from ..selection.committee import Committee
+from ..tabular.estimators import TabularRegressor
 from .graph import Graph
 from .kernels import kernel_values, mapped_rows
 from .prepare import prepared_input
@@ -104,6 +105,8 @@ def to_onnx(
 
 def predicted(graph: Graph, machine: Any, X: str) -> str:
     """What a regressor predicts: levels in order and calibrated where they are."""
+    if isinstance(machine, TabularRegressor):
+        return predicted(graph, machine.machine_, X)
     best = getattr(machine, "best_estimator_", None)
     if not isinstance(machine, OrderedLevels) and isinstance(best, BaseEstimator):
         return predicted(graph, best, X)  # a search of scikit-learn leaves it to its machine

@@ -47,6 +47,7 @@ class TabularRegressor(RegressorMixin, BaseEstimator):
         tau: float | Sequence[float] = 0.5,
         kinds: Mapping[Any, str] | None = None,
         max_categories: int = 50,
+        ordered: bool = True,
         Cs: int | Sequence[float] = 10,
         gammas: int | Sequence[float] = 10,
         cv: Any = 5,
@@ -55,7 +56,8 @@ class TabularRegressor(RegressorMixin, BaseEstimator):
         prune: bool = True,
         selection_tol: float = 1e-3,
         n_jobs: int | None = None,
-        kernel: str | Callable[..., Array] = "rbf",
+        feature_metric: str | None = "auto",
+        kernel: str | Callable[..., Array] = "auto",
         degree: int = 3,
         coef0: float = 0.0,
         tol: float = 1e-4,
@@ -73,6 +75,7 @@ class TabularRegressor(RegressorMixin, BaseEstimator):
         self.tau = tau
         self.kinds = kinds
         self.max_categories = max_categories
+        self.ordered = ordered
         self.Cs = Cs
         self.gammas = gammas
         self.cv = cv
@@ -81,6 +84,7 @@ class TabularRegressor(RegressorMixin, BaseEstimator):
         self.prune = prune
         self.selection_tol = selection_tol
         self.n_jobs = n_jobs
+        self.feature_metric = feature_metric
         self.kernel = kernel
         self.degree = degree
         self.coef0 = coef0
@@ -208,6 +212,14 @@ class TabularRegressor(RegressorMixin, BaseEstimator):
     fold_rows_ = _of_the_machine("fold_rows_", "The training rows of every fold.")
     n_splits_ = _of_the_machine("n_splits_", "The number of folds.")
     n_iter_ = _of_the_machine("n_iter_", "Fits of the selection.")
+    kernel_ = _of_the_machine("kernel_", "The kernel that was chosen.")
+
+    @property
+    def feature_importances_(self) -> Array:
+        """What the columns count, as shares: the sums of those of their features."""
+        check_is_fitted(self, "machine_")
+        groups, shares = self.preparation_.feature_groups_, self.machine_.feature_importances_
+        return np.asarray(np.bincount(groups, shares, minlength=self.n_features_in_))
 
 
 class TabularQuantileSVR(TabularRegressor):
@@ -224,10 +236,11 @@ class TabularQuantileSVR(TabularRegressor):
         (n, len(tau)).
     kinds, max_categories
         As in :class:`~tausvm.tabular.FramePreparation`.
-    Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, kernel, degree, coef0, tol, \
-scale_C, epsilon, fit_intercept, solver, cache_size, clip, time_limit, verbose, max_iter, \
-random_state
-        As in :class:`~tausvm.QuantileSVRCV`; not ``kernel="precomputed"``.
+    ordered, calibrate, Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, \
+feature_metric, kernel, degree, coef0, tol, scale_C, epsilon, fit_intercept, solver, cache_size, \
+clip, time_limit, verbose, max_iter, random_state
+        As in :class:`~tausvm.QuantileSVRCV`; not ``kernel="precomputed"``. The features of one
+        column that is no number are weighed together.
 
     Attributes
     ----------
@@ -238,8 +251,10 @@ random_state
     pipeline_ : Pipeline
         These two as its steps.
     best_params_, best_score_, best_index_, best_estimator_, fold_params_, members_, dual_gap_, \
-cv_results_, scores_, Cs_, gammas_, fold_rows_, n_splits_, n_iter_
+cv_results_, scores_, Cs_, gammas_, fold_rows_, n_splits_, n_iter_, kernel_
         Those of ``machine_``.
+    feature_importances_ : array (n_features_in_,)
+        What the columns count, as shares: the sums of those of their features.
     n_features_in_ : int
         The number of columns.
     feature_names_in_ : array of str
@@ -264,6 +279,69 @@ cv_results_, scores_, Cs_, gammas_, fold_rows_, n_splits_, n_iter_
 
     _machine_class = QuantileSVRCV
 
+    def __init__(
+        self,
+        *,
+        tau: float | Sequence[float] = 0.5,
+        kinds: Mapping[Any, str] | None = None,
+        max_categories: int = 50,
+        ordered: bool = True,
+        calibrate: str | None = "oof",
+        Cs: int | Sequence[float] = 10,
+        gammas: int | Sequence[float] = 10,
+        cv: Any = 5,
+        scoring: Any = None,
+        refit: bool | str = "committee",
+        prune: bool = True,
+        selection_tol: float = 1e-3,
+        n_jobs: int | None = None,
+        feature_metric: str | None = "auto",
+        kernel: str | Callable[..., Array] = "auto",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-4,
+        scale_C: bool = True,
+        epsilon: float = 0.0,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        cache_size: float = 2000,
+        clip: float | str | None = None,
+        time_limit: float | None = None,
+        verbose: bool = False,
+        max_iter: int = -1,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            tau=tau,
+            kinds=kinds,
+            max_categories=max_categories,
+            ordered=ordered,
+            Cs=Cs,
+            gammas=gammas,
+            cv=cv,
+            scoring=scoring,
+            refit=refit,
+            prune=prune,
+            selection_tol=selection_tol,
+            n_jobs=n_jobs,
+            feature_metric=feature_metric,
+            kernel=kernel,
+            degree=degree,
+            coef0=coef0,
+            tol=tol,
+            scale_C=scale_C,
+            epsilon=epsilon,
+            fit_intercept=fit_intercept,
+            solver=solver,
+            cache_size=cache_size,
+            clip=clip,
+            time_limit=time_limit,
+            verbose=verbose,
+            max_iter=max_iter,
+            random_state=random_state,
+        )
+        self.calibrate = calibrate
+
 
 class TabularExpectileSVR(TabularRegressor):
     """Expectiles of a table with numbers, categories, dates and missing values, in one call.
@@ -279,9 +357,9 @@ class TabularExpectileSVR(TabularRegressor):
         of shape (n, len(tau)).
     kinds, max_categories
         As in :class:`~tausvm.tabular.FramePreparation`.
-    Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, kernel, degree, coef0, tol, \
-scale_C, epsilon, fit_intercept, solver, cache_size, clip, time_limit, verbose, max_iter, \
-random_state
+    ordered, Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, feature_metric, kernel, \
+degree, coef0, tol, scale_C, epsilon, fit_intercept, solver, cache_size, clip, time_limit, \
+verbose, max_iter, random_state
         As in :class:`~tausvm.ExpectileSVRCV`; not ``kernel="precomputed"``.
 
     Attributes
