@@ -11,7 +11,8 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
@@ -118,6 +119,45 @@ def one_blas_thread() -> Iterator[None]:
         _LIMIT.leave()
 
 
+class _Pool(threading.local):
+    """Whether this thread is one of several that :func:`in_threads` has started."""
+
+    inside = False
+
+
+_POOL = _Pool()
+
+
+def in_threads(
+    calls: Sequence[Callable[[], Any]], n_jobs: int | None, shared: bool = False
+) -> Iterator[Any]:
+    """What the calls return, in their order, by as many threads as joblib makes of ``n_jobs``.
+
+    A joblib backend of other workers that the user has chosen comes first, unless the calls write
+    to memory that they have to share. Joblib's own threads take some hundredths of a second to
+    start and to be asked whether they are ready, which is as much as a small selection.
+    """
+    workers = min(joblib.effective_n_jobs(n_jobs), len(calls))
+    if workers <= 1:
+        yield from (call() for call in calls)
+        return
+    backend, _ = get_active_backend(prefer="threads")
+    if not shared and not getattr(backend, "uses_threads", False):
+        yield from joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(call)() for call in calls)
+        return
+
+    def work(call: Callable[[], Any]) -> Any:
+        _POOL.inside = True
+        return call()
+
+    pool = ThreadPoolExecutor(workers)
+    try:
+        for future in [pool.submit(work, call) for call in calls]:
+            yield future.result()
+    finally:  # after an error the others are not waited for
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
 def thread_count() -> int:
     """How many threads a long product may be shared out to."""
     if _in_worker():
@@ -140,7 +180,7 @@ def _omp_num_threads() -> int | None:
 
 def _in_worker() -> bool:
     """Whether this is one of several workers that share the processors."""
-    if multiprocessing.parent_process() is not None:
+    if _POOL.inside or multiprocessing.parent_process() is not None:
         return True
     backend, _ = get_active_backend()
     if getattr(backend, "nesting_level", 0):

@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tausvm._core import columns, coordinates, gram, joint, lapack, pairs, rows, single, sweeps
+from tausvm._core import (
+    columns,
+    coordinates,
+    gram,
+    joint,
+    lapack,
+    pairs,
+    rows,
+    single,
+    sweeps,
+    validation,
+)
 from tausvm._core import terms as term_core
 
 
@@ -36,10 +47,33 @@ def coordinate_state(m: int = 3, **options: Any) -> Any:
 def column_state(**changed: Any) -> Any:
     """Two columns of four samples."""
     given: dict[str, Any] = {
+        "matrix": np.eye(4, dtype=np.float32),
         "y": zeros(4, dtype=np.float32), "weight": np.ones(4, dtype=np.float32),
         "ridges": np.ones((2, 2)), "allowed": np.ones(2), "share": 1.0, "offset": True,
     }  # fmt: skip
     return columns.Columns(*(given | changed).values())
+
+
+def inverse(n: int = 4, numbers: int = 2) -> Any:
+    """Of two columns of n samples, by one vector."""
+    vectors, shrink = np.ones((n, 1), dtype=np.float32), np.ones((2, 1), dtype=np.float32)
+    return columns.LowRankInverse(vectors, shrink, np.ones(numbers, dtype=np.float32))
+
+
+def single_pairs(**changed: Any) -> Any:
+    """The walk of one loss along two C on three samples."""
+    given: dict[str, Any] = {
+        "rows": np.eye(3, dtype=np.float32), "y": zeros(3), "batch": 1.0, "most": 1.0,
+        "beta": zeros(1, 2, 3), "intercept": zeros(1, 2), "gap": zeros(1, 2), "primal": zeros(1, 2),
+    }  # fmt: skip
+    return single.SinglePairs(*(given | changed).values())
+
+
+def judge(n: int = 3, table: Any = None) -> Any:
+    """Two validation rows for one loss and two C on n samples."""
+    table = zeros(1, 5, 2) if table is None else table
+    values = np.ones((2, n), dtype=np.float32)
+    return validation.Validation(lambda b: b @ values.T, values, zeros(2), table, 2, (-1.0, 1.0), 3)
 
 
 def matrix(chosen: Any = None) -> Any:
@@ -99,13 +133,28 @@ CALLS: dict[str, Callable[[], Any]] = {
     "coordinates: slot beyond rows": lambda: coordinate_state().run(
         np.ones((2, 3), dtype=np.float32), places(0, 1, 2), None, 0.0, 1
     ),
-    "single: rows": lambda: single.SinglePairs(np.ones((3, 2), dtype=np.float32), zeros(3), 1, 1),
-    "single: terms": lambda: single.SinglePairs(np.eye(3, dtype=np.float32), zeros(3), 1, 1).begin(
-        terms(4), np.ones(2), 1.0, 1.0
+    "single: rows": lambda: single_pairs(rows=np.ones((3, 2), dtype=np.float32)),
+    "single: results": lambda: single_pairs(beta=zeros(1, 2, 4)),
+    "single: gaps": lambda: single_pairs(gap=zeros(1, 3)),
+    "single: terms": lambda: single_pairs().begin(0, terms(4), np.ones(2), places(0), 1.0, 1.0),
+    "single: loss": lambda: single_pairs().begin(1, terms(3), np.ones(2), places(0), 1.0, 1.0),
+    "single: wanted": lambda: single_pairs().begin(0, terms(3), np.ones(2), places(2), 1.0, 1.0),
+    "single: starts": lambda: single_pairs().begin(
+        0, terms(3), np.ones(2), places(0), 1.0, 1.0, zeros(2, 3)
     ),
-    "single: start beyond the last problem": lambda: single.SinglePairs(
-        np.eye(3, dtype=np.float32), zeros(3), 1, 1
-    ).start(zeros(3)),
+    "single: validation": lambda: single_pairs().begin(
+        0, terms(3), np.ones(2), places(0), 1.0, 1.0, None, judge(n=4)
+    ),
+    "validation: terms": lambda: judge(table=zeros(1, 5, 3)),
+    "validation: problems": lambda: judge().hopeless(([0], [2])),
+    "validation: values": lambda: judge().ended(([0], [1]), zeros(2, 3), zeros(2)),
+    "clearly worse": lambda: validation.clearly_worse(zeros(2, 3), zeros(2), 1.0),
+    "columns: matrix": lambda: column_state(matrix=np.ones((4, 3), dtype=np.float32)),
+    "columns: inverse": lambda: column_state().begin(places(0), inverse(n=3)),
+    "low rank: shrink": lambda: inverse(numbers=3),
+    "factors: matrix": lambda: columns.FactorInverse(
+        np.ones((4, 3), dtype=np.float32), np.ones(1), places(0)
+    ),
     "columns: weight": lambda: column_state(weight=np.ones(3, dtype=np.float32)),
     "columns: allowed": lambda: column_state(allowed=np.ones(3)),
     "columns: a column that is not there": lambda: column_state().select(places(0, 2)),

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
+from tausvm._core.validation import clearly_worse
 
 from tausvm.losses import EpsilonInsensitive, Pinball, SquaredEpsilonInsensitive, SquaredPinball
 from tausvm.operators import GivenKernel, HeldKernel
 from tausvm.solvers import Family, Goal, Many, Point, Stop, certificate, solve, solve_many
+from tausvm.solvers.many import Validation
 from tausvm.solvers.many.columns import LowRank
 from tausvm.solvers.result import SolverOptions
 
@@ -98,8 +100,7 @@ def test_other_problems_are_solved_one_by_one(losses):
 def test_a_good_start_stays_where_it_is(losses, offset):
     problems = family(losses, offset)
     first = solve_many(problems, Goal(1e-4, 1e-3))
-    starts = {place: first.beta[place] for place in np.ndindex(*problems.shape)}
-    again = solve_many(problems, GOAL, starts=starts)
+    again = solve_many(problems, GOAL, starts=first.beta)
     np.testing.assert_allclose(again.beta, first.beta, atol=1e-5 * np.abs(first.beta).max())
 
 
@@ -113,24 +114,49 @@ def test_only_what_is_wanted(losses, offset):
     np.testing.assert_array_equal(result.solved, wanted)
 
 
-class NoMoreThanTwo:
-    """Finds every problem beyond the second C hopeless, once that is solved."""
-
-    def __init__(self):
-        self.seen = set()
-
-    def ended(self, places, beta, intercept):
-        assert len(beta) == len(places) <= len(intercept)
-        self.seen.update(places)
-
-    def hopeless(self, places):
-        return np.array([k >= 2 and (loss, 1) in self.seen for loss, k in places])
+def far_away(rows, matrix):
+    """Validation rows whose losses a prediction makes worse the larger C is."""
+    rng = np.random.default_rng(0)
+    terms = np.array([loss.dual_terms(np.zeros(rows), np.ones(rows)).numbers for loss in LINEAR])
+    y = -20.0 + 0.01 * rng.normal(size=rows)
+    predict = lambda beta: np.abs(beta) @ matrix.T.astype(np.float64)  # noqa: E731
+    return Validation(predict, matrix, y, terms, len(COSTS), (-np.inf, np.inf), 3.0)
 
 
 @pytest.mark.parametrize("offset", [True, False])
-def test_a_watch_leaves_problems_out(offset):
-    result = solve_many(family(LINEAR, offset), GOAL, watch=NoMoreThanTwo())
-    assert result.solved[:, :2].all() and not result.solved[:, 2:].any()
+def test_a_walk_ends_where_it_overfits(offset):
+    """Two C in a row are clearly worse than the first one; the losses are those of the rows."""
+    problems = family(LINEAR, offset)
+    matrix = np.full((30, len(Y)), 0.01, dtype=np.float32)
+    validation = far_away(30, matrix if not offset else np.zeros_like(matrix))
+    result = solve_many(problems, GOAL, validation=validation)
+    np.testing.assert_array_equal(result.solved, ~np.isnan(validation.losses).any(axis=2))
+    losses = validation.losses.sum(axis=2)
+    for level, loss in enumerate(LINEAR):
+        assert result.solved[level, :2].all()
+        if not offset:  # the fits grow with C, away from the targets
+            assert not result.solved[level, 3].any() and losses[level, 1] > losses[level, 0]
+        for k in np.flatnonzero(result.solved[level]):
+            values = validation.predict(result.beta[level, k][None])[0] + result.intercept[level, k]
+            residual = validation_targets() - values
+            np.testing.assert_allclose(
+                validation.losses[level, k], loss.value(residual), rtol=1e-5, atol=1e-6
+            )
+
+
+def validation_targets():
+    return -20.0 + 0.01 * np.random.default_rng(0).normal(size=30)
+
+
+def test_clearly_worse_is_by_standard_errors_of_the_differences():
+    rng = np.random.default_rng(1)
+    best = rng.uniform(size=40)
+    more = best + rng.normal(0.1, 0.3, size=(50, 40))
+    difference = more - best
+    errors = difference.mean(axis=1) / (difference.std(axis=1) / np.sqrt(40))
+    np.testing.assert_array_equal(clearly_worse(more, best, 2.0), errors > 2.0)
+    assert not clearly_worse(1.01 * best[None], best, 0.0, 0.02)[0]
+    assert clearly_worse(1.03 * best[None], best, 0.0, 0.02)[0]
 
 
 @pytest.mark.parametrize("losses", [LINEAR, SQUARED], ids=["linear", "squared"])

@@ -1,5 +1,5 @@
 # distutils: language = c
-"""LAPACK's Cholesky routines without the interpreter's lock.
+"""LAPACK's Cholesky routines, and a product of matrices, without the interpreter's lock.
 
 SciPy's wrappers hold the lock while they work, so that threads factorise one after another. The
 routines behind them are the same; SciPy hands them out to compiled code.
@@ -10,7 +10,7 @@ import re
 
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 
-from scipy.linalg import cython_lapack
+from scipy.linalg import cython_blas, cython_lapack
 
 ctypedef fused real:
     float
@@ -20,6 +20,8 @@ ctypedef void (*Factorise)(char*, int*, void*, int*, int*) noexcept nogil
 ctypedef void (*Solve)(char*, int*, int*, void*, int*, void*, int*, int*) noexcept nogil
 ctypedef void (*SolveTriangular)(
     char*, char*, char*, int*, int*, void*, int*, void*, int*, int*) noexcept nogil
+ctypedef void (*Multiply)(char*, char*, int*, int*, int*, float*, const void*, int*, const void*, int*,
+                          float*, void*, int*) noexcept nogil
 
 
 def check_signature(name, signature, str arguments):
@@ -41,8 +43,8 @@ def check_signature(name, signature, str arguments):
         )
 
 
-cdef void* routine(name, str arguments) except NULL:
-    capsule = cython_lapack.__pyx_capi__[name]
+cdef void* routine(name, str arguments, library=cython_lapack) except NULL:
+    capsule = library.__pyx_capi__[name]
     cdef const char* signature = PyCapsule_GetName(capsule)
     check_signature(name, signature.decode(), arguments)
     return PyCapsule_GetPointer(capsule, signature)
@@ -54,6 +56,31 @@ cdef Solve spotrs = <Solve>routine("spotrs", "ciiririi")
 cdef Solve dpotrs = <Solve>routine("dpotrs", "ciiririi")
 cdef SolveTriangular strtrs = <SolveTriangular>routine("strtrs", "ccciiririi")
 cdef SolveTriangular dtrtrs = <SolveTriangular>routine("dtrtrs", "ccciiririi")
+cdef Multiply sgemm = <Multiply>routine("sgemm", "cciiirririrri", cython_blas)
+
+
+cdef void multiply(bint transposed, int rows, int columns, int inner, float factor, const float* A,
+                   const float* B, float keep, float* out) noexcept nogil:
+    """out ← factor·A·B + keep·out, or Aᵀ for A where ``transposed``."""
+    cdef char plain = b"N", first = b"T" if transposed else b"N"
+    cdef int long_side = inner if transposed else rows
+    sgemm(&first, &plain, &rows, &columns, &inner, &factor, A, &long_side, B, &inner, &keep, out,
+          &rows)
+
+
+cdef int factorise_single(float* A, int n) noexcept nogil:
+    """A ← its Cholesky factor; 0, or the order at which A is not positive definite."""
+    cdef int info = 0
+    cdef char lower = b"L"
+    spotrf(&lower, &n, A, &n, &info)
+    return info
+
+
+cdef void solve_single(const float* factor, int n, float* B, int count) noexcept nogil:
+    """B ← A⁻¹B, from the Cholesky factor of A."""
+    cdef int info = 0
+    cdef char lower = b"L"
+    spotrs(&lower, &n, &count, <void*>factor, &n, B, &n, &info)
 
 
 cdef int check_square(Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t n) except -1:

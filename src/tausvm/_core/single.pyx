@@ -17,7 +17,8 @@ from libc.math cimport INFINITY, fabs, isfinite
 import numpy as np
 
 from libc.stdint cimport int64_t
-from .checks cimport check
+from .checks cimport check, check_places
+from .validation cimport Validation
 
 cdef extern from "single.h" nogil:
     int64_t raise_index(float*, const float*, const float*, const float*, float, int64_t, float*)
@@ -35,7 +36,7 @@ cdef int REFRESH = 4
 
 
 cdef class SinglePairs:
-    """The walk along C of one loss on one matrix.
+    """The walks along C of some losses on one matrix.
 
     Parameters
     ----------
@@ -47,90 +48,96 @@ cdef class SinglePairs:
         taken.
     most : float
         Steps a variable that a problem may take.
+    beta : array (losses, costs, n)
+    intercept, gap, primal : arrays (losses, costs)
+        Where solutions go.
     """
 
     cdef const float[:, ::1] rows
     cdef const double[::1] y
     cdef float[::1] diagonal, slope_up, slope_down, lower, upper, kink, gradient32
     cdef double[::1] beta_
-    cdef const double[:, ::1] terms
+    cdef const double[:, ::1] terms, starts
     cdef const double[::1] costs
+    cdef const int64_t[::1] wanted
     cdef double batch_, most, allowed, share, cost
     #: steps of this problem, and since the gradient was computed
-    cdef int64_t steps, since
+    cdef int64_t loss, steps, since
     cdef bint begun
-    #: how many problems are done
-    cdef readonly int64_t done
+    cdef Validation validation
+    #: how many problems are done, and how many there are
+    cdef readonly int64_t done, count
     cdef double gap_, primal_, offset_
-    cdef readonly object beta, intercept, gap, primal, taken
-    cdef double[:, ::1] betas
-    cdef double[::1] intercepts, gaps, primals
-    cdef int64_t[::1] counts
+    cdef double[:, :, ::1] betas
+    cdef double[:, ::1] intercepts, gaps, primals
 
-    def __init__(self, const float[:, ::1] rows, const double[::1] y, double batch, double most):
+    def __init__(self, const float[:, ::1] rows, const double[::1] y, double batch, double most,
+                 double[:, :, ::1] beta, double[:, ::1] intercept, double[:, ::1] gap,
+                 double[:, ::1] primal):
         n = len(y)
         check(rows.shape[0] == n and rows.shape[1] == n, "rows must be square, one for each y")
+        check(beta.shape[2] == n, "beta must have an entry for each y")
+        shape = beta.shape[0], beta.shape[1]
+        check((intercept.shape[0], intercept.shape[1]) == shape
+              and (gap.shape[0], gap.shape[1]) == shape
+              and (primal.shape[0], primal.shape[1]) == shape,
+              "results must have an entry for each loss and C")
         self.rows = rows
         self.y = y
         self.batch_ = batch
         self.most = most
-        self.diagonal = np.diagonal(rows).copy()
-        self.slope_up = np.empty(n, dtype=np.float32)
-        self.slope_down = np.empty(n, dtype=np.float32)
-        self.lower = np.empty(n, dtype=np.float32)
-        self.upper = np.empty(n, dtype=np.float32)
-        self.kink = np.empty(n, dtype=np.float32)
-        self.gradient32 = np.empty(n, dtype=np.float32)
+        self.betas, self.intercepts, self.gaps, self.primals = beta, intercept, gap, primal
+        scratch = np.zeros((7, n), dtype=np.float32)
+        scratch[0] = np.diagonal(rows)
+        self.diagonal, self.slope_up, self.slope_down, self.lower = scratch[:4]
+        self.upper, self.kink, self.gradient32 = scratch[4:]
         self.beta_ = np.zeros(n)
 
-    def begin(self, const double[:, ::1] terms, const double[::1] costs, double allowed,
-              double share):
-        """Walk along ``costs``, ascending, from β = 0.
+    def begin(self, int64_t loss, const double[:, ::1] terms, const double[::1] costs,
+              const int64_t[::1] wanted, double allowed, double share,
+              const double[:, ::1] starts=None, Validation validation=None):
+        """Walk along ``costs[wanted]``, ascending, from β = 0.
 
         ``terms`` are those of C = 1, without ridges. A problem ends at a duality gap of
-        C·``allowed`` and of ``share`` times its primal objective.
+        C·``allowed`` and of ``share`` times its primal objective. A row of ``starts`` whose first
+        number is finite is where its problem starts, instead of at the one before. The walk ends
+        where it overfits by the validation rows.
         """
-        cdef Py_ssize_t k, n = self.y.shape[0], count = costs.shape[0]
+        cdef Py_ssize_t k, n = self.y.shape[0]
         check(terms.shape[0] >= 3 and terms.shape[1] == n, "terms must have an entry for each y")
-        self.terms = terms
-        self.costs = costs
-        self.allowed = allowed
-        self.share = share
+        check(0 <= loss < self.betas.shape[0] and costs.shape[0] == self.betas.shape[1],
+              "loss and costs must be those of the results")
+        check_places(wanted, costs.shape[0], "wanted must name costs")
+        check(starts is None or (starts.shape[0] == wanted.shape[0] and starts.shape[1] == n),
+              "starts must have a row for each problem wanted")
+        if validation is not None:
+            check(validation.rows is not None and validation.rows.shape[1] == n,
+                  "validation must have a kernel value for each y")
+            validation.problems((np.full(len(wanted), loss), wanted))
+        self.loss, self.terms, self.costs, self.wanted = loss, terms, costs, wanted
+        self.starts, self.validation = starts, validation
+        self.allowed, self.share = allowed, share
         self.cost = 0
-        self.done = 0
+        self.done, self.count = 0, wanted.shape[0] if n > 0 else 0
         self.since = 0
         self.begun = False
-        self.beta = np.zeros((count, n))
-        self.intercept = np.full(count, np.nan)
-        self.gap = np.full(count, np.inf)
-        self.primal = np.full(count, np.inf)
-        self.taken = np.zeros(count, dtype=np.int64)
-        self.betas, self.intercepts, self.gaps = self.beta, self.intercept, self.gap
-        self.primals, self.counts = self.primal, self.taken
         for k in range(n):
             self.beta_[k] = 0
             self.gradient32[k] = <float>(-self.y[k])
 
-    def start(self, const double[::1] beta):
-        """Begin the next problem at a feasible β instead of at that of the one before."""
-        check(beta.shape[0] == self.y.shape[0], "beta must have an entry for each y")
-        check(self.costs is not None and self.done < self.costs.shape[0], "a problem must be left to start")
-        self.beta_[:] = beta
-        self.pose()
-        self.refresh()
-        self.begun = True
-
-    def advance(self, int64_t until, int64_t budget):
-        """Solve problems until ``until`` are done or ``budget`` steps were taken."""
+    def advance(self, int64_t budget):
+        """Solve problems until all are done or ``budget`` steps were taken."""
         cdef float up = 0, down = 0
         cdef bint ended
         cdef int64_t each, limit, left = budget
         cdef Py_ssize_t n = self.y.shape[0]
-        if n == 0 or self.costs is None:
-            return
         with nogil:
-            while self.done < min(until, <int64_t>self.costs.shape[0]):
+            while self.done < self.count:
                 if not self.begun:
+                    if (self.validation is not None
+                            and self.validation.over(self.loss, self.wanted[self.done])):
+                        self.count = self.done
+                        break
                     self.follow()
                     self.begun = True
                 limit = <int64_t>(self.most * n)
@@ -151,24 +158,32 @@ cdef class SinglePairs:
 
     cdef void note(self) noexcept nogil:
         """The problem is done."""
-        self.betas[self.done, :] = self.beta_
-        self.intercepts[self.done] = self.offset_
-        self.gaps[self.done] = self.gap_
-        self.primals[self.done] = self.primal_
-        self.counts[self.done] = self.steps
+        cdef int64_t k = self.wanted[self.done]
+        self.betas[self.loss, k, :] = self.beta_
+        self.intercepts[self.loss, k] = self.offset_
+        self.gaps[self.loss, k] = self.gap_
+        self.primals[self.loss, k] = self.primal_
+        if self.validation is not None:
+            self.validation.judge(self.loss, k, &self.beta_[0], self.offset_)
         self.done += 1
         self.begun = False
 
     cdef void follow(self) noexcept nogil:
-        """Begin the next problem at the best multiple of β."""
+        """Begin the next problem, at its start or at the best multiple of β."""
         cdef Py_ssize_t k, n = self.y.shape[0]
         cdef double norm = 0, gain = 0, factor, fitted
+        if self.starts is not None and isfinite(self.starts[self.done, 0]):
+            self.beta_[:] = self.starts[self.done]
+            self.pose()
+            self.balance()
+            self.refresh()
+            return
         if self.cost > 0:
             for k in range(n):
                 fitted = self.gradient32[k] + self.y[k]
                 norm += self.beta_[k] * fitted
                 gain += self.beta_[k] * self.y[k] - self.kink[k] * fabs(self.beta_[k])
-            factor = self.costs[self.done] / self.cost
+            factor = self.costs[self.wanted[self.done]] / self.cost
             if norm > 0:
                 factor = min(max(gain / norm, 0.0), factor)
             for k in range(n):
@@ -182,13 +197,29 @@ cdef class SinglePairs:
     cdef void pose(self) noexcept nogil:
         """The bounds of the next problem; β is moved into them where rounding left it outside."""
         cdef Py_ssize_t k, n = self.y.shape[0]
-        self.cost = self.costs[self.done]
+        self.cost = self.costs[self.wanted[self.done]]
         self.steps = 0
         for k in range(n):
             self.lower[k] = <float>(self.cost * self.terms[0, k])
             self.upper[k] = <float>(self.cost * self.terms[1, k])
             self.kink[k] = <float>self.terms[2, k]
             self.beta_[k] = min(max(self.beta_[k], <double>self.lower[k]), <double>self.upper[k])
+            self.classify(k)
+
+    cdef void balance(self) noexcept nogil:
+        """Take what Σβ is above or below 0 from all β, in proportion to the room they have."""
+        cdef Py_ssize_t k, n = self.y.shape[0]
+        cdef double excess = 0, room = 0, size = 0
+        for k in range(n):
+            excess += self.beta_[k]
+            size += fabs(self.beta_[k])
+        if fabs(excess) <= 1e-14 * size:
+            return
+        for k in range(n):
+            room += (self.beta_[k] - self.lower[k] if excess > 0 else self.upper[k] - self.beta_[k])
+        for k in range(n):
+            self.beta_[k] -= excess / room * (
+                self.beta_[k] - self.lower[k] if excess > 0 else self.upper[k] - self.beta_[k])
             self.classify(k)
 
     cdef void refresh(self) noexcept nogil:

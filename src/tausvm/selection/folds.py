@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..solvers.many import ManyResult, Mask, Starts, solve_many
+from ..solvers.many import ManyResult, Mask, solve_many
 from ..solvers.monitor import OutOfTime
 from .judge import Judge
 from .matrices import fold_grams
@@ -32,10 +32,9 @@ class Ask:
     wanted : bool array (n_levels, n_costs)
         The points to fit.
     rough : bool
-        Whether the fits are those of the race: hard ones stay where they are, and the losses of
-        the rows are kept.
+        Whether the fits are those of the race: hard ones stay where they are.
     starts : dict
-        By fold: where to start, for some of the points.
+        By fold: where to start, an array (n_levels, n_costs, n_train) with NaN for nowhere.
     """
 
     gamma: float
@@ -43,7 +42,7 @@ class Ask:
     costs: Array
     wanted: Mask
     rough: bool
-    starts: Mapping[int, Starts] = field(default_factory=dict)
+    starts: dict[int, Array] = field(default_factory=dict)
 
 
 @dataclass
@@ -82,40 +81,27 @@ def fit_gamma(task: Task, ask: Ask) -> dict[int, FoldScores]:
         for k, fold, gram, predict in fold_grams(task, ask.gamma, ask.folds):
             judge = Judge(task, fold, predict)
             family = task.family(fold, gram, ask.costs)
+            starts = ask.starts.get(k)
+            # what is known already has been judged before
+            validation = judge.validation(len(ask.costs), task.prune and starts is None)
             if task.fitted_by_constant(fold):
                 fits = ManyResult.of(family)
                 fits.intercept[ask.wanted] = family.y[0]
                 fits.reached[ask.wanted] = True
             else:
-                starts = ask.starts.get(k, {})
-                # what is known already has been judged before
-                watch = None if starts else judge.watch()
                 fits = solve_many(
                     family,
                     task.goal(ask.rough),
                     ask.wanted,
                     starts,
-                    watch,
+                    validation,
                     task.stop,
                     task.many(ask.rough),
                 )
-            found[k] = _judged(judge, fits, keep_losses=ask.rough)
+            if validation is None:
+                found[k] = FoldScores(fits, judge.scores(fits))
+            else:
+                losses = judge.losses(validation, fits)
+                scores = -losses.sum(axis=2) / judge.weight.sum()
+                found[k] = FoldScores(fits, scores, losses)
     return found
-
-
-def _judged(judge: Judge, fits: ManyResult, keep_losses: bool) -> FoldScores:
-    """Fits with their scores."""
-    result = FoldScores(fits, np.full(fits.intercept.shape, np.nan))
-    levels, places = np.nonzero(fits.solved)
-    values = judge.values(fits.beta[levels, places], fits.intercept[levels, places])
-    if keep_losses:
-        result.losses = np.full((*fits.intercept.shape, len(judge.y)), np.nan)
-    for level in np.unique(levels).tolist():
-        here = levels == level
-        if result.losses is None:
-            result.scores[level, places[here]] = judge.scores(level, values[here])
-        else:
-            losses = judge.losses(level, values[here])
-            result.losses[level, places[here]] = losses
-            result.scores[level, places[here]] = -losses.sum(axis=1) / judge.weight.sum()
-    return result

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -114,7 +115,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
 
     def _machine(self, **parameters: Any) -> KernelRegressor:
         """The machine with the parameters that are not chosen, and some that are."""
-        given = {k: v for k, v in self.get_params().items() if k not in OWN_PARAMETERS}
+        given = {name: getattr(self, name) for name in _machine_parameters(type(self))}
         if self._competing:
             given["kernel"] = SMOOTH_AND_ROUGH[0]
         quiet = {"verbose": False, "time_limit": None}
@@ -558,7 +559,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         machine = self._machine(**self._level(level), **self._point(search, *place))
         machine._metric = self.feature_metric_
         start = search.start(level, place, fold) if self.refit in MEANS else None
-        hard = search.point(level, *place) in search.hard and not search.task.squared
+        hard = bool(search.hard[(level, *place)]) and not search.task.squared
         return Member(machine, level, place, fold, share, start, hard)
 
     def predict(self, X: Any, raw: bool = False) -> Array:
@@ -590,6 +591,12 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
     def _finished(self, values: Array) -> Array:
         """What is predicted where the machines have these values, (n, n_levels)."""
         return values
+
+
+@cache
+def _machine_parameters(selection: Any) -> tuple[str, ...]:
+    """The parameters that a selection hands on; to ask for them takes a millisecond."""
+    return tuple(k for k in selection._get_param_names() if k not in OWN_PARAMETERS)
 
 
 def _positions(index: Any, n: int) -> NDArray[np.int64]:

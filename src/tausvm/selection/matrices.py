@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,21 +34,39 @@ def fold_grams(
     if not precomputed and dtype.itemsize * largest > task.megabytes * 2**20:
         yield from _by_rows(task, make_kernel(task.kernel, gamma, task.degree, task.coef0), folds)
         return
+    kernel = None if precomputed else make_kernel(task.kernel, gamma, task.degree, task.coef0)
+    whole = task.X if kernel is None else _whole(task, kernel, gamma, dtype)
     held = task.memory.take(largest, dtype)
     try:
         for k in folds:
             fold, rows = task.folds[k], task.rows(k)
             size = len(fold.train)
             both = held[: len(rows) * size].reshape(len(rows), size)
-            if precomputed:
-                gather_block(task.X, rows, fold.train, both)
+            if whole is not None:
+                gather_block(whole, rows, fold.train, both)
             else:
-                kernel = make_kernel(task.kernel, gamma, task.degree, task.coef0)
+                assert kernel is not None
                 points = task.points_of(k)
                 _fill(kernel, points.take(rows), points.take(fold.train), both, task.stop)
-            yield k, fold, HeldKernel(both[:size]), _held_values(both[size:])
+            yield k, fold, HeldKernel(both[:size]), HeldValues(both[size:])
     finally:
         task.memory.give(held)
+
+
+def _whole(task: Task, kernel: Kernel, gamma: float, dtype: np.dtype[Any]) -> Floats | None:
+    """The matrix of all rows, where those of the folds are parts of it and it is not large."""
+    n = len(task.y)
+    most = task.settings.whole_bytes
+    if task.maps is not None or n * n * dtype.itemsize > most // 10:
+        return None
+    points = task.points_of(0)
+
+    def make() -> Floats:
+        out = np.empty((n, n), dtype=dtype)
+        _fill(kernel, points, points, out, task.stop)
+        return out
+
+    return task.memory.matrix(gamma, make, most)
 
 
 def _fill(kernel: Kernel, rows: Points, columns: Points, out: Floats, stop: Stop) -> None:
@@ -59,13 +78,14 @@ def _fill(kernel: Kernel, rows: Points, columns: Points, out: Floats, stop: Stop
         kernel.fill(rows.take(places), columns, out, places)
 
 
-def _held_values(values: Floats) -> Predictor:
+class HeldValues:
     """Validation values from kernel values held, (n_validation, n_train)."""
 
-    def predict(beta: Floats) -> Floats:
-        return beta.astype(values.dtype, copy=False) @ values.T
+    def __init__(self, rows: Floats) -> None:
+        self.rows = rows
 
-    return predict
+    def __call__(self, beta: Floats) -> Floats:
+        return beta.astype(self.rows.dtype, copy=False) @ self.rows.T
 
 
 def _by_rows(
@@ -75,19 +95,22 @@ def _by_rows(
         fold = task.folds[k]
         train, validation = (task.points_of(k).take(part) for part in (fold.train, fold.validation))
         gram = CachedKernel(kernel, train, task.megabytes)
-        yield k, fold, gram, _kernel_values(kernel, validation, train, task.stop)
+        yield k, fold, gram, ComputedValues(kernel, validation, train, task.stop)
 
 
-def _kernel_values(kernel: Kernel, validation: Points, train: Points, stop: Stop) -> Predictor:
+class ComputedValues:
     """Validation values from kernel values computed in pieces."""
 
-    def predict(beta: Floats) -> Array:
-        out = np.empty((len(beta), len(validation)))
-        step = max(1, CHUNK_BYTES // (8 * len(train)))
-        for start in range(0, len(validation), step):
-            stop.pause()
-            part = slice(start, start + step)
-            out[:, part] = beta @ kernel.between(validation.take(part), train).T
-        return out
+    rows = None
 
-    return predict
+    def __init__(self, kernel: Kernel, validation: Points, train: Points, stop: Stop) -> None:
+        self.kernel, self.validation, self.train, self.stop = kernel, validation, train, stop
+
+    def __call__(self, beta: Floats) -> Array:
+        out = np.empty((len(beta), len(self.validation)))
+        step = max(1, CHUNK_BYTES // (8 * len(self.train)))
+        for start in range(0, len(self.validation), step):
+            self.stop.pause()
+            part = slice(start, start + step)
+            out[:, part] = beta @ self.kernel.between(self.validation.take(part), self.train).T
+        return out

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from ..estimators.data import TrainingSet
@@ -34,7 +35,7 @@ from ..solvers import (
     solve_many,
 )
 from ..solvers.monitor import Monitor
-from ..threads import one_blas_thread
+from ..threads import in_threads, one_blas_thread
 from .settings import SelectionSettings
 
 Array = NDArray[np.float64]
@@ -133,9 +134,9 @@ class Panel:
         self._waiting = len(members)
         try:
             with one_blas_thread():
-                Parallel(n_jobs=jobs, require="sharedmem")(
-                    delayed(self._fit_group)(group, jobs) for group in groups.values()
-                )
+                calls = [partial(self._fit_group, group, jobs) for group in groups.values()]
+                for _ in in_threads(calls, jobs, shared=True):
+                    pass
         except KeyboardInterrupt:
             self.stop.raised = True
             raise
@@ -185,11 +186,10 @@ class Panel:
             return
         gram.require(np.arange(len(gram)))
         # each member is a loss of its own at its C
-        starts = {
-            (k, 0): problem.units.into(member.start)
-            for k, (member, problem) in enumerate(zip(group, problems, strict=True))
-            if member.start is not None
-        }
+        starts = np.full((len(group), 1, len(gram)), np.nan)
+        for k, (member, problem) in enumerate(zip(group, problems, strict=True)):
+            if member.start is not None:
+                starts[k, 0] = problem.units.into(member.start)
         family = Family(
             gram,
             problems[0].y,

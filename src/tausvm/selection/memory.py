@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ class Memory:
 
     def __init__(self) -> None:
         self._free: deque[Floats] = deque()
+        #: matrices of all rows, by γ
+        self._kept: dict[float, Floats] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Memory, ()
@@ -32,6 +35,15 @@ class Memory:
             found = np.empty(0, dtype=dtype)
         if len(found) < size or found.dtype != dtype:
             found = np.empty(size, dtype=dtype)
+        return found
+
+    def matrix(self, gamma: float, make: Callable[[], Floats], most: int) -> Floats:
+        """The matrix of all rows at a γ, which is kept while all are at most so many bytes."""
+        found = self._kept.get(gamma)
+        if found is None:
+            found = make()
+            if found.nbytes * (len(self._kept) + 1) <= most:
+                self._kept[gamma] = found
         return found
 
     def give(self, array: Floats) -> None:

@@ -30,7 +30,6 @@ from ..losses import SquaredPinball
 from ..operators.base import CHUNK_BYTES
 from ..solvers.units import Units, root_mean_square
 from .grid import Axis, cost_range, gamma_range, make_axis
-from .held_out import held_out_predictions
 from .memory import Memory
 from .scoring import OwnLoss
 from .search import Search
@@ -173,7 +172,7 @@ class MetricLearner:
         place = search.best(0)
         if place is None or search.cut_short:
             return False
-        return len(search.models.get(search.point(0, *place), {})) == len(self.task.folds)
+        return len(search.models(0, place)) == len(self.task.folds)
 
     def _searched(self, task: Task, gammas: Axis, costs: Axis) -> Search:
         search = Search(task, gammas, costs, self.n_jobs, False)
@@ -190,9 +189,8 @@ class MetricLearner:
         return Axis(gammas, True), Axis(costs, True)
 
     def _round(self, search: Search, maps: tuple[Array, ...] | None, final: Array | None) -> Round:
-        losses = np.full(len(self.task.y), np.nan)
-        if self._complete(search):
-            losses = self.task.weight * (self.task.y - held_out_predictions(search, 0)) ** 2
+        known = self._complete(search)
+        losses = search.row_losses(0) if known else np.full(len(self.task.y), np.nan)
         return Round(search, maps, final, losses)
 
     def _moments(self, search: Search, full: bool) -> list[Array]:
@@ -200,9 +198,10 @@ class MetricLearner:
         of_mean = self._gradient_moments(search, full)
         if not self._spread_counts:
             return [_of_trace_one(moment) for moment in of_mean]
-        distance = np.abs(self.task.y - held_out_predictions(search, 0))
-        distance = np.where(np.isfinite(distance), distance, np.nanmean(distance))
         weight = self.task.weight
+        # a loss of the proxy is half the square of its distance
+        distance = np.sqrt(2.0 * search.row_losses(0) / weight) / self.task.units.scale
+        distance = np.where(np.isfinite(distance), distance, np.nanmean(distance))
         units = Units.of(distance, weight, True)
         size = root_mean_square(distance - units.shift, weight)
         if size == 0:  # y has no spread that could vary
@@ -223,7 +222,7 @@ class MetricLearner:
         assert place is not None
         gamma = float(search.gammas.values[place[0]])
         kernel = make_kernel(task.kernel, gamma, task.degree, task.coef0)
-        models = search.models[search.point(0, *place)]
+        models = search.models(0, place)
         found = []
         for k, fold in enumerate(task.folds):
             weights = None if task.maps is None else task.maps[k]

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.ndimage import binary_dilation
 
+from .._core.validation import clearly_worse
 from ..solvers.many import Mask, Place
-from ..threads import one_blas_thread
+from ..threads import in_threads, one_blas_thread
 from .folds import Ask, FoldScores, fit_gamma
 from .grid import Axis
-from .judge import clearly_worse
 from .progress import progress
 from .results import equal_to_best
 from .task import Task
@@ -27,22 +27,44 @@ Array = NDArray[np.float64]
 
 #: which points are neighbours: those at γ and C next to each other, of one level
 NEIGHBOURS = np.ones((1, 3, 3), dtype=bool)
-#: level, γ and C
-Point = tuple[int, float, float]
 #: β and offset
 Model = tuple[Array, float]
 
 
-@dataclass(frozen=True)
-class Look:
-    """A rough fit on one fold: the losses of its validation rows, and where a better one starts."""
+@dataclass
+class Known:
+    """The last fits of one fold at one γ, of all levels and C.
 
-    losses: Array
-    beta: NDArray[np.floating]
+    Attributes
+    ----------
+    fitted : bool array (n_levels, n_costs)
+    beta : array (n_levels, n_costs, n_train)
+    intercept : array (n_levels, n_costs)
+    losses : array (n_levels, n_costs, n_validation) or None
+        Of the validation rows, by the levels' own losses.
+    """
 
-    @cached_property
-    def total(self) -> float:
-        return float(self.losses.sum())
+    fitted: Mask
+    beta: Array
+    intercept: Array
+    losses: Array | None
+
+    def update(self, other: Known) -> None:
+        """Take other fits in the place of those known so far."""
+        new = other.fitted
+        self.fitted |= new
+        self.beta[new] = other.beta[new]
+        self.intercept[new] = other.intercept[new]
+        if self.losses is not None and other.losses is not None:
+            self.losses[new] = other.losses[new]
+
+    def pad(self, added: tuple[int, int]) -> None:
+        """More C before and after those that there are."""
+        self.fitted = np.pad(self.fitted, ((0, 0), added))
+        self.beta = np.pad(self.beta, ((0, 0), added, (0, 0)))
+        self.intercept = np.pad(self.intercept, ((0, 0), added))
+        if self.losses is not None:
+            self.losses = np.pad(self.losses, ((0, 0), added, (0, 0)))
 
 
 @dataclass
@@ -58,10 +80,8 @@ class Search:
     verbose : bool
     scores : array (n_levels, n_gammas, n_costs, n_folds)
         NaN where there was no fit.
-    models : dict
-        By level, γ and C; then by fold. Empty unless the task keeps models.
-    hard : set
-        Points, by level, γ and C, whose fits ran out of steps.
+    hard : bool array (n_levels, n_gammas, n_costs)
+        Points whose fits ran out of steps.
     unsolved : list of float
         Relative gaps of the fits that did not get to the tolerance.
     cut_short : bool
@@ -74,9 +94,8 @@ class Search:
     n_jobs: int | None
     verbose: bool
     scores: Array = field(init=False)
-    models: dict[Point, dict[int, Model]] = field(default_factory=dict)
+    hard: Mask = field(init=False)
     unsolved: list[float] = field(default_factory=list)
-    hard: set[Point] = field(default_factory=set)
     n_fits: int = 0
     cut_short: bool = False
 
@@ -84,8 +103,9 @@ class Search:
         self.scores = np.full((*self._grid, len(self.task.folds)), np.nan)
         #: the losses of the best constants, which fits are exact to a share of
         self._constants = np.array([self.task.constant_loss(k) for k in range(self._grid[0])])
-        #: by point and fold
-        self._looks: dict[Point, dict[int, Look]] = {}
+        self.hard = np.zeros(self._grid, dtype=bool)
+        #: by γ and fold
+        self._known: dict[tuple[float, int], Known] = {}
         self._unseen: dict[bool, Array] = {}
 
     @property
@@ -176,15 +196,37 @@ class Search:
             self._unseen[mean] = out_of_fold(self, mean)
         return self._unseen[mean][level]
 
+    def models(self, level: int, place: tuple[int, int]) -> dict[int, Model]:
+        """β and offset of the folds that have been fitted at a point, by fold."""
+        gamma, c = float(self.gammas.values[place[0]]), place[1]
+        found = {}
+        for k in range(len(self.task.folds)):
+            known = self._known.get((gamma, k))
+            if known is not None and known.fitted[level, c]:
+                found[k] = known.beta[level, c], float(known.intercept[level, c])
+        return found
+
+    def row_losses(self, level: int) -> Array:
+        """The losses at the best point, by the folds that have not seen a row: their mean, (n,).
+
+        NaN where a row was in no validation part that was fitted there. By the level's own loss.
+        """
+        total, times = np.zeros(len(self.task.y)), np.zeros(len(self.task.y))
+        place = self.best(level)
+        assert place is not None
+        for k in self.models(level, place):
+            rows = self.task.folds[k].validation
+            total[rows] += self._losses(level, *place, k)
+            times[rows] += 1.0
+        return np.divide(total, times, out=np.full(len(total), np.nan), where=times > 0)
+
     def start(self, level: int, place: tuple[int, int], fold: int | None) -> Array | None:
         """β at a point, in the user's units: that of a fold, or a guess for all rows."""
-        known = self.models.get(self.point(level, *place), {})
-        if fold is not None:
-            return self.task.units.coefficients(known[fold][0])
-        beta = self._whole_start(known)
+        known = {k: beta for k, (beta, _) in self.models(level, place).items()}
+        beta = known[fold] if fold is not None else self._whole_start(known)
         return None if beta is None else self.task.units.coefficients(beta)
 
-    def _whole_start(self, known: dict[int, Model]) -> Array | None:
+    def _whole_start(self, known: dict[int, Array]) -> Array | None:
         """A β of all rows from those of the folds.
 
         It is their mean, where all rows are in equally many of them, else that of the most rows.
@@ -193,14 +235,14 @@ class Search:
             return None
         folds = self.task.folds
         beta, times = np.zeros(len(self.task.y)), np.zeros(len(self.task.y))
-        for k, (part, _) in known.items():
+        for k, part in known.items():
             beta[folds[k].train] += part
             times[folds[k].train] += 1
         if (times == times[0]).all():
             return beta / times[0]
         largest = max(known, key=lambda k: len(folds[k].train))
         beta[:] = 0.0
-        beta[folds[largest].train] = known[largest][0]
+        beta[folds[largest].train] = known[largest]
         return beta
 
     def _best_means(self) -> Array:
@@ -241,21 +283,10 @@ class Search:
         return len(self.task.y) <= self.task.settings.many.few
 
     def _first_folds(self) -> int:
-        """How many folds have rows enough to rule points out; 0 where it takes too many.
-
-        All C of a squared loss cost little more than some: what is left out on the last folds is
-        not worth the looks.
-        """
+        """How many folds have rows enough to rule points out; 0 where it takes too many."""
         rows = np.cumsum([len(fold.validation) for fold in self.task.folds])
-        most = 1 if self.task.squared else len(rows)
-        enough = np.flatnonzero(rows[:most] >= self.task.settings.race.rows)
+        enough = np.flatnonzero(rows >= self.task.settings.race.rows)
         return int(enough[0]) + 1 if len(enough) else 0
-
-    @property
-    def _jobs(self) -> int | None:
-        """How many jobs help."""
-        task = self.task
-        return 1 if task.squared and len(task.y) <= task.settings.serial_rows else self.n_jobs
 
     def _coarse(self) -> Mask:
         """Every other point of the longer axes."""
@@ -270,20 +301,14 @@ class Search:
         if not wanted.any() or not folds or self.cut_short:
             return
         columns = np.flatnonzero(wanted.any(axis=(0, 2)))
-        workers = effective_n_jobs(self._jobs)
-        each = self.task.settings.jobs_each
-        groups = max(1, min(len(folds), -(-each * workers // len(columns))))
+        each = self.task.settings.jobs_each * effective_n_jobs(self.n_jobs)
+        groups = max(1, min(len(folds), -(-each // len(columns))))
         jobs = [(int(g), part.tolist()) for g in columns for part in np.array_split(folds, groups)]
         parent = os.getpid()
-        # the cores release the GIL, and threads need no copies of the data; a backend that
-        # the user has chosen comes first all the same
-        parallel = Parallel(
-            n_jobs=self._jobs,
-            prefer="threads",
-            return_as="generator" if self.verbose else "list",
-        )
-        calls = (
-            delayed(_job)(
+        # the cores release the GIL, and threads need no copies of the data
+        calls = [
+            partial(
+                _job,
                 parent,
                 fit_gamma,
                 self.task,
@@ -293,18 +318,16 @@ class Search:
                     self.costs.values,
                     wanted[:, g],
                     rough,
-                    {fold: self._starts(g, fold, wanted[:, g]) for fold in part},
+                    self._starts(g, part, wanted[:, g]),
                 ),
             )
             for g, part in jobs
-        )
+        ]
         title = f"{int(wanted.sum())} points of the grid on {len(folds)} folds"
-        done = 0
         try:
             with progress(self.verbose, title, len(jobs)) as advance:
-                for (g, _), found in zip(jobs, parallel(calls), strict=True):
+                for (g, _), found in zip(jobs, in_threads(calls, self.n_jobs), strict=True):
                     self._record(g, found, rough)
-                    done += 1
                     advance()
         except KeyboardInterrupt:
             self.task.stop.raised = True
@@ -313,14 +336,14 @@ class Search:
             ) from None
         self.cut_short = self.task.stop()
 
-    def _starts(self, g: int, fold: int, wanted: Mask) -> dict[Place, NDArray[np.floating]]:
-        """Where earlier fits of these points ended, by level and number of C."""
-        found = {}
-        for level, c in np.argwhere(wanted).tolist():
-            look = self._looks.get(self.point(level, g, c), {}).get(fold)
-            if look is not None:
-                found[level, c] = look.beta
-        return found
+    def _starts(self, g: int, folds: Sequence[int], wanted: Mask) -> dict[int, Array]:
+        """Where earlier fits of these points ended, by fold."""
+        starts = {}
+        for fold in folds:
+            known = self._known.get((float(self.gammas.values[g]), fold))
+            if known is not None and (known.fitted & wanted).any():
+                starts[fold] = np.where((known.fitted & wanted)[:, :, None], known.beta, np.nan)
+        return starts
 
     def _record(self, g: int, found: dict[int, FoldScores], rough: bool) -> None:
         for fold, result in found.items():
@@ -329,16 +352,15 @@ class Search:
             self.scores[:, g, :, fold][tried] = result.scores[tried]
             # of the points that cannot win it is enough to know whether there is a fit
             self.unsolved += [gap for gap in result.unsolved if not rough or np.isinf(gap)]
-            fits = result.fits
-            self.hard.update(self.point(level, g, c) for level, c in np.argwhere(result.hard))
-            for level, c in np.argwhere(tried).tolist():
-                point = self.point(level, g, c)
-                if result.losses is not None:
-                    look = Look(result.losses[level, c], fits.beta[level, c])
-                    self._looks.setdefault(point, {})[fold] = look
-                if self.task.keep_models:
-                    model = fits.beta[level, c], float(fits.intercept[level, c])
-                    self.models.setdefault(point, {})[fold] = model
+            self.hard[:, g] |= result.hard
+            if not (rough or self.task.keep_models):
+                continue
+            fits = Known(tried, result.fits.beta, result.fits.intercept, result.losses)
+            key = float(self.gammas.values[g]), fold
+            if key in self._known:
+                self._known[key].update(fits)
+            else:
+                self._known[key] = fits
 
     def _in_the_race(self) -> Mask:
         """The points that what has been fitted so far does not rule out.
@@ -347,28 +369,43 @@ class Search:
         """
         alive, race = np.zeros(self._grid, dtype=bool), self.task.settings.race
         for level in range(self._grid[0]):
-            points = {
-                (g, c): self._looks[self.point(level, g, c)]
-                for g, c in np.ndindex(*self._grid[1:])
-                if self.point(level, g, c) in self._looks
-            }
-            if not points:
+            known = ~np.isnan(self.scores[level])
+            places = np.argwhere(known.any(axis=2))
+            if len(places) == 0:
                 continue
-            leader = min(points.values(), key=_standing)
-            for folds in {tuple(sorted(looks)) for looks in points.values()}:
-                common = [fold for fold in folds if fold in leader]
-                places = [place for place, looks in points.items() if tuple(sorted(looks)) == folds]
-                here = [
-                    np.concatenate([points[place][fold].losses for fold in common])
-                    for place in places
-                ]
-                best = np.concatenate([leader[fold].losses for fold in common])
-                worse = clearly_worse(np.array(here), best, race.standard_errors, race.slack)
-                for place, out in zip(places, worse.tolist(), strict=True):
-                    alive[(level, *place)] = not out
+            of_folds = known[tuple(places.T)]
+            losses = [
+                np.array([self._losses(level, g, c, k) for g, c in places[of_folds[:, k]].tolist()])
+                for k in range(of_folds.shape[1])
+            ]
+            total = np.zeros(len(places))
+            for k, found in enumerate(losses):
+                total[of_folds[:, k]] += found.sum(axis=1) if len(found) else 0.0
+            leader = np.lexsort((total, -of_folds.sum(axis=1)))[0]
+            for pattern in np.unique(of_folds, axis=0):
+                here = (of_folds == pattern).all(axis=1)
+                common = np.flatnonzero(pattern & of_folds[leader])
+                if len(common) == 0:  # there is nothing to compare them by
+                    alive[(level, *places[here].T)] = True
+                    continue
+                rows = [losses[k][here[of_folds[:, k]]] for k in common]
+                best = [losses[k][np.count_nonzero(of_folds[:leader, k])] for k in common]
+                worse = clearly_worse(
+                    np.concatenate(rows, axis=1),
+                    np.concatenate(best),
+                    race.standard_errors,
+                    race.slack,
+                )
+                alive[(level, *places[here][~worse].T)] = True
             for place in self._doubtful(level):
                 alive[(level, *place)] = True
         return alive
+
+    def _losses(self, level: int, g: int, c: int, fold: int) -> Array:
+        """Those of a fold's validation rows at a point."""
+        known = self._known[float(self.gammas.values[g]), fold].losses
+        assert known is not None
+        return known[level, c]
 
     def _doubtful(self, level: int) -> list[Place]:
         """Points whose fits ran out of steps and may be better than their scores.
@@ -382,7 +419,7 @@ class Search:
         if noisy or self.task.squared or len(self.task.y) > race.hard_rows:
             return []
         near = np.argwhere(np.isfinite(scores) & (scores >= race.hard_factor * best)).tolist()
-        return [(g, c) for g, c in near if self.point(level, g, c) in self.hard]
+        return [(g, c) for g, c in near if self.hard[level, g, c]]
 
     def _means_so_far(self, level: int) -> Array:
         """The mean score of every point on the folds that have one, −∞ without any."""
@@ -400,8 +437,7 @@ class Search:
         close = self._near_best(self.means[..., None])
         if self._few:
             close |= self._near_best(self.scores)
-        for place in np.argwhere(close).tolist():
-            close[tuple(place)] = self.point(*place) not in self.hard
+        close &= ~self.hard
         close[close.sum(axis=(1, 2)) == 1] = False  # one alone is chosen anyway
         for level in range(self._grid[0]):
             for g, c in self._doubtful(level):
@@ -416,10 +452,6 @@ class Search:
         wrong = np.maximum(race.slack * np.abs(best), gap * self._constants[:, None, None, None])
         near: Mask = (known >= best - wrong).any(axis=3)
         return near
-
-    def point(self, level: int, g: int, c: int) -> Point:
-        """A place of the grid by its level and values, which stay when the grid grows."""
-        return level, float(self.gammas.values[g]), float(self.costs.values[c])
 
     def _grow(self) -> Mask:
         """Extend the axes at whose ends a level has its best point; the new points to try.
@@ -460,12 +492,11 @@ class Search:
             low = int(np.searchsorted(new.values, old.values[0]))
             added[axis] = low, len(new.values) - len(old.values) - low
             self.scores = np.pad(self.scores, added, constant_values=np.nan)
+            self.hard = np.pad(self.hard, added[:3])
+            if axis == 2:
+                for known in self._known.values():
+                    known.pad(added[axis])
             setattr(self, name, new)
-
-
-def _standing(looks: dict[int, Look]) -> tuple[int, float]:
-    """Less is better: folds that are missing, then the loss."""
-    return -len(looks), sum(look.total for look in looks.values())
 
 
 def _job(parent: int, work: Callable[..., Any], *arguments: object) -> Any:

@@ -135,13 +135,12 @@ class SelectionSettings:
     #: up to this many rows kernel matrices are held in float64: problems with the largest C, which
     #: float32 is not enough for, are solved directly there
     double_rows: int = 300
+    #: bytes of matrices of all rows that are kept, where ten of them fit; folds have parts of them
+    whole_bytes: int = 64 << 20
     #: mean losses below this share of the best constant's are rounding
     perfect: float = 1e-12
     #: jobs for every worker, so that none waits for long
     jobs_each: int = 3
-    #: up to this many rows jobs of squared losses are done one after the other: their matrix
-    #: products are too short to share a lock over
-    serial_rows: int = 500
     #: the share of a time limit that the search may take: the rest is for the machines that
     #: predict, which take a sixth of the whole on ordinary data
     search_share: float = 0.7

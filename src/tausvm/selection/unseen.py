@@ -65,7 +65,7 @@ def out_of_fold(search: Search, mean: bool) -> Array:
 
 def _known(search: Search, g: int, fold: int, places: Counter[Place]) -> dict[Place, Model]:
     """The models of a fold as the search has left them."""
-    return {(level, c): search.models[search.point(level, g, c)][fold] for level, c in places}
+    return {(level, c): search.models(level, (g, c))[fold] for level, c in places}
 
 
 def _values(
@@ -80,12 +80,14 @@ def _values(
             intercept = np.array([models[k][place][1] for place in places])
             if not task.fitted_by_constant(fold):
                 wanted = np.zeros((len(task.losses), len(costs)), dtype=bool)
-                wanted[tuple(np.array(places).T)] = True
+                starts = np.full((*wanted.shape, len(fold.train)), np.nan)
+                for place, start in zip(places, beta, strict=True):
+                    wanted[place], starts[place] = True, start
                 fits = solve_many(
                     task.family(fold, gram, costs),
                     Goal(task.options.tol, task.settings.calibration.gap),
                     wanted,
-                    dict(zip(places, beta, strict=True)),
+                    starts,
                     None,
                     task.stop,
                     task.many(rough=False),

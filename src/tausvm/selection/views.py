@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 from ..estimators.data import Matrix
 from ..estimators.parameters import check_choice, refuse
 from ..solvers.many import Stop
-from .held_out import held_out_predictions
 from .metric import MetricLearner, Round, errs_less, spread_share
-from .scoring import OwnLoss
 from .search import Search
 from .task import Task
 
@@ -158,11 +156,9 @@ def _losses(search: Search) -> Array:
         best = [search.best(level) for level in range(len(task.losses))]
         return -np.sum([search.scores[k][place] for k, place in enumerate(best)], axis=0)
     total = np.zeros(len(task.y))
-    for level, score in enumerate(task.scores):
-        assert isinstance(score, OwnLoss)
-        residual = task.units.coefficients(task.y - held_out_predictions(search, level))
-        loss = task.weight * score.loss.value(residual)
-        total += loss / max(task.constant_loss(level), np.finfo(np.float64).tiny)
+    for level in range(len(task.losses)):
+        constant = max(task.constant_loss(level), np.finfo(np.float64).tiny)
+        total += search.row_losses(level) / constant
     return total
 
 

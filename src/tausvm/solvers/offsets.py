@@ -7,11 +7,10 @@ from numpy.typing import NDArray
 
 from .._core.terms import offset_slope
 from ..losses.terms import DualTerms
-from .onedim import best_offset, increasing_zero, middle
+from .onedim import NOTHING, best_offset, middle, residual_range, smooth_offset
 
 Array = NDArray[np.float64]
 
-NOTHING = np.zeros(1)
 #: up to this many rows the offset is found by sorting, which takes many vectors of that length
 SORTED = 20_000
 
@@ -25,49 +24,13 @@ def best_free_offset(terms: DualTerms, y: Array, fitted: Array, held: float) -> 
     return middle(*offset_interval(terms.numbers, y, fitted, held))
 
 
-def _range(y: Array, fitted: Array | None) -> tuple[float, float]:
-    """Between which numbers all residuals y − f lie, without a vector of them."""
-    if fitted is None:
-        return float(y.min()), float(y.max())
-    return float(y.min() - fitted.max()), float(y.max() - fitted.min())
-
-
-def smooth_offset(
-    numbers: Array,
-    y: Array,
-    fitted: Array | None,
-    held: float,
-    sigma: float = 0.0,
-    centre: Array = NOTHING,
-) -> float:
-    """The b at which Σ β(y − f − b) = −h, for terms with a ridge or σ > 0; f may be None for 0."""
-
-    def excess(b: float) -> tuple[float, float]:
-        total, bend = offset_slope(numbers, y, fitted, sigma, centre, b)
-        return -total - held, bend
-
-    value, bend = excess(0.0)
-    low, high = _range(y, fitted)
-    largest = max(high, -low)
-    small = 1e-15 * (abs(held) + abs(value) + bend * largest)
-    # responses cease to change no further away than this
-    lower, upper = numbers[:2]
-    bound = max(
-        float(np.max(upper, initial=0.0, where=np.isfinite(upper))),
-        -float(np.min(lower, initial=0.0, where=np.isfinite(lower))),
-    )
-    ridge = float(numbers[3:].max()) + sigma
-    extent = largest + float(numbers[2].max()) + ridge * bound + sigma * float(np.abs(centre).max())
-    return increasing_zero(excess, 0.0, small, reach=1e-3 * extent)
-
-
 def offset_interval(numbers: Array, y: Array, fitted: Array, held: float) -> tuple[float, float]:
     """Where Σ β(y − f − b) + h passes 0 as b rises: its last point above and first point below."""
 
     def excess(b: float) -> float:
         return float(offset_slope(numbers, y, fitted, 0.0, NOTHING, b)[0]) + held
 
-    low, high = _range(y, fitted)
+    low, high = residual_range(y, fitted)
     # where all residuals are 0 and there is no tube, any unit will do
     reach = float(numbers[2].max()) + (high - low or abs(low)) or 1.0
     low, high = low - reach, high + reach

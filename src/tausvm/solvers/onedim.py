@@ -7,9 +7,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..losses.terms import DualTerms
+from .._core.terms import offset_slope
+from ..losses.terms import RIDGE_MINUS, RIDGE_PLUS, DualTerms
 
 Array = NDArray[np.float64]
+
+NOTHING = np.zeros(1)
 
 
 def zero_interval(
@@ -133,19 +136,60 @@ def increasing_zero(
     return low if np.isfinite(low) else t
 
 
+def residual_range(y: Array, fitted: Array | None) -> tuple[float, float]:
+    """Between which numbers all residuals y − f lie, without a vector of them."""
+    if fitted is None:
+        return float(y.min()), float(y.max())
+    return float(y.min() - fitted.max()), float(y.max() - fitted.min())
+
+
+def smooth_offset(
+    numbers: Array,
+    y: Array,
+    fitted: Array | None,
+    held: float,
+    sigma: float = 0.0,
+    centre: Array = NOTHING,
+) -> float:
+    """The b at which Σ β(y − f − b) = −h, for terms with a ridge or σ > 0; f may be None for 0."""
+
+    def excess(b: float) -> tuple[float, float]:
+        total, bend = offset_slope(numbers, y, fitted, sigma, centre, b)
+        return -total - held, bend
+
+    value, bend = excess(0.0)
+    low, high = residual_range(y, fitted)
+    largest = max(high, -low)
+    small = 1e-15 * (abs(held) + abs(value) + bend * largest)
+    # responses cease to change no further away than this
+    lower, upper = numbers[:2]
+    bound = max(
+        float(np.max(upper, initial=0.0, where=np.isfinite(upper))),
+        -float(np.min(lower, initial=0.0, where=np.isfinite(lower))),
+    )
+    ridge = float(numbers[3:].max()) + sigma
+    extent = largest + float(numbers[2].max()) + ridge * bound + sigma * float(np.abs(centre).max())
+    return increasing_zero(excess, 0.0, small, reach=1e-3 * extent)
+
+
 def best_offset(terms: DualTerms, residual: Array) -> float:
     """The b that minimises Σ cᵢ ℓ(rᵢ − b), the middle of the interval where not unique.
 
     Its derivative is −Σ response(rᵢ − b). As b rises past r − kink the response of a sample
     leaves its upper side, past r + kink it enters its lower side; without a ridge it jumps
-    there, with one it bends, and bends again where it reaches a bound.
+    there, with one it bends, and bends again where it reaches a bound. Without a corner anywhere
+    it is the zero of a smooth function.
     """
+    if terms.smooth and not terms.kink.any():
+        return smooth_offset(terms.numbers, residual, None, 0.0)
     active = np.flatnonzero(terms.upper > terms.lower)
     if len(active) == 0:
         return 0.0
     if len(active) < len(residual):
         terms = terms.take(active)
         residual = residual[active]
+    if not terms.numbers[[RIDGE_MINUS, RIDGE_PLUS]].any():
+        return middle(*_flat_interval(terms, residual))
     events = [
         _side_events(residual - terms.kink, terms.upper, terms.ridge_plus, -1.0),
         _side_events(residual + terms.kink, -terms.lower, terms.ridge_minus, 1.0),
@@ -155,6 +199,19 @@ def best_offset(terms: DualTerms, residual: Array) -> float:
     slack = 1e-12 * float(bounds[np.isfinite(bounds)].sum())
     pull = lambda b: float(terms.response(residual - b).sum())  # noqa: E731
     return middle(*zero_interval(pull, knots, jumps, bends, slack))
+
+
+def _flat_interval(terms: DualTerms, residual: Array) -> tuple[float, float]:
+    """Where Σ response(rᵢ − b) passes 0, for responses that jump and are flat elsewhere."""
+    knots = np.concatenate([residual - terms.kink, residual + terms.kink])
+    falls = np.concatenate([terms.upper, -terms.lower])
+    order = np.argsort(knots)
+    knots, falls = knots[order], falls[order]
+    right = float(terms.upper.sum()) - np.cumsum(falls)
+    slack = 1e-12 * float(falls.sum())
+    return float(knots[np.argmax(right <= slack)]), float(
+        knots[len(knots) - 1 - np.argmax((right + falls)[::-1] >= -slack)]
+    )
 
 
 def _side_events(

@@ -1,6 +1,6 @@
 """Many problems on one matrix: several losses, each for many C."""
 
-from .family import Family, Goal, Many, ManyResult, Mask, Place, Starts, Stop, Watch
+from .family import Family, Goal, Many, ManyResult, Mask, Place, Stop, Validation
 from .solve import solve_many
 
 __all__ = [
@@ -10,8 +10,7 @@ __all__ = [
     "ManyResult",
     "Mask",
     "Place",
-    "Starts",
     "Stop",
-    "Watch",
+    "Validation",
     "solve_many",
 ]

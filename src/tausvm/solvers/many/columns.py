@@ -24,15 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._core.columns import Columns
-from ..linalg import LinAlgError, cholesky, cholesky_solve
+from ..._core.columns import Columns, FactorInverse, Inverse, LowRankInverse
 from ..nystrom import landmark_factor
-from .family import Mask, Place, Work
+from .family import Mask, Work
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.float32]
@@ -60,13 +58,21 @@ class LowRank:
         values, basis = values[keep], basis[:, keep]
         return cls(np.ascontiguousarray(half.T @ (basis / np.sqrt(values))), values)
 
+    def inverse(self, ridges: Array) -> LowRankInverse:
+        """(U Λ Uᵀ + ridge)⁻¹ for the ridges of columns."""
+        values = self.values.astype(np.float64)
+        shrink = values / (values + ridges[:, None])
+        return LowRankInverse(
+            self.vectors, shrink.astype(np.float32), (1.0 / ridges).astype(np.float32)
+        )
+
 
 def solve_columns(work: Work) -> None:
     """Solve the problems wanted, as far as float32 and the steps go."""
     if not work.wanted.any():
         return
     settings, loop = work.settings, _Loop(work)
-    n, rest = len(loop.matrix), np.arange(len(loop.places))
+    n, rest = len(loop.matrix), np.arange(len(loop.middle))
     low_rank = loop.low_rank()
     if n > settings.factor_order:
         for _ in range(0, settings.iterations, settings.look_after):
@@ -81,9 +87,8 @@ def solve_columns(work: Work) -> None:
         promising = [group for group in promising if len(group)]
         if not promising or work.stop():
             break
-        try:
-            inverse: Inverse = FactorInverse(loop.matrix, loop.middle, promising)
-        except LinAlgError:  # rounding has cost the matrix its definiteness
+        inverse: Inverse = loop.factors(promising)
+        if not inverse.definite:  # rounding has cost the matrix its definiteness
             inverse = low_rank
         loop.note(loop.run(np.concatenate(promising), inverse, settings.iterations))
 
@@ -107,8 +112,6 @@ class _Loop:
     ----------
     matrix : float32 array (n, n)
         K.
-    places : list of (loss, cost)
-        Which problem a column is.
     middle : array
         Between the two ridges of a column, at a typical weight.
     """
@@ -118,13 +121,13 @@ class _Loop:
         assert family.weight is not None
         self.work = work
         self.matrix = family.operator.rows.astype(np.float32, copy=False)
-        losses, costs = np.nonzero(work.wanted)
-        self._losses, self._costs = losses, costs
-        self.places: list[Place] = list(zip(losses.tolist(), costs.tolist(), strict=True))
+        #: which problem a column is
+        self._losses, self._costs = losses, costs = np.nonzero(work.wanted)
         unit = np.array([(t.ridge_plus.min(), t.ridge_minus.min()) for t in family.terms])
         ridges = unit[losses] / family.costs[costs, None]
         self.middle: Array = np.exp(np.log(ridges).mean(axis=1) - np.log(family.weight).mean())
         self.columns = Columns(
+            self.matrix,
             family.y.astype(np.float32),
             family.weight.astype(np.float32),
             np.ascontiguousarray(ridges),
@@ -132,10 +135,8 @@ class _Loop:
             work.goal.share,
             family.offset,
         )
-        for column, place in enumerate(self.places):
-            if place in work.starts:
-                self.columns.beta[column] = work.starts[place]
-        if work.starts:
+        if work.starts is not None:
+            self.columns.beta[:] = np.nan_to_num(work.starts[losses, costs])
             np.matmul(self.columns.beta, self.matrix, out=self.columns.fitted)
 
     def low_rank(self) -> LowRankInverse:
@@ -143,31 +144,36 @@ class _Loop:
         settings = self.work.settings
         least, most = settings.landmarks
         rank = max(least, min(most, int(settings.landmark_share * len(self.matrix))))
-        return LowRankInverse(LowRank.of(self.matrix, rank), self.middle)
+        return LowRank.of(self.matrix, rank).inverse(self.middle)
+
+    def factors(self, groups: list[Index]) -> FactorInverse:
+        """The preconditioner by Cholesky factors, one a group of columns with similar ridges."""
+        member = np.zeros(len(self.middle), dtype=np.int64)
+        for k, group in enumerate(groups):
+            member[group] = k
+        ridges = np.array([np.exp(np.log(self.middle[group]).mean()) for group in groups])
+        return FactorInverse(self.matrix, ridges, member)
 
     def run(self, index: Index, inverse: Inverse, limit: int) -> Index:
         """Up to ``limit`` steps of some columns; those that they have not ended."""
-        at = self.columns
-        at.select(index)
-        if self.work.family.offset and at.live:
-            at.flat[: at.live] = inverse.times(at.order[: at.live], np.ones_like(at.z[: at.live]))
-        at.flatten()
-        for step in range(limit + 1):
-            before = at.live
-            at.assess()
-            if at.live < before:
-                self._end(at.order[at.live : before].copy())
-            if at.live == 0 or step == limit or self.work.stop():
-                break
-            at.z[: at.live] = inverse.times(at.order[: at.live], at.gradient[: at.live])
-            at.turn()
-            np.matmul(at.direction[: at.live], self.matrix, out=at.product[: at.live])
-            at.advance()
-        return np.sort(at.order[: at.live])
+        at, n = self.columns, len(self.matrix)
+        at.begin(index, inverse)
+        while limit > 0 and at.live > 0 and not self.work.stop():
+            steps = min(limit, max(1, self.work.settings.work // (n * n * at.live)))
+            at.run(inverse, steps)
+            limit -= steps
+        left = np.sort(at.order[: at.live])
+        ended = np.setdiff1d(index, left, assume_unique=True)
+        if len(ended):
+            self.note(ended)
+            rows = self._rows(ended)
+            places = self._losses[ended], self._costs[ended]
+            self.work.ended(places, at.beta[rows], at.intercept[rows])
+        return left
 
     def hopeless(self, index: Index) -> Mask:
         """Which columns are not worth going on with."""
-        return self.work.hopeless([self.places[column] for column in index])
+        return self.work.hopeless((self._losses[index], self._costs[index]))
 
     def note(self, index: Index) -> None:
         """Keep where some columns are."""
@@ -182,53 +188,3 @@ class _Loop:
     def _rows(self, index: Index) -> Index:
         """Where columns are now."""
         return np.argsort(self.columns.order)[index]
-
-    def _end(self, index: Index) -> None:
-        """These columns are done."""
-        self.note(index)
-        if self.work.watch is not None:
-            rows = self._rows(index)
-            places = [self.places[column] for column in index]
-            self.work.ended(places, self.columns.beta[rows], self.columns.intercept[rows])
-
-
-class Inverse(Protocol):
-    """An approximation of (K + ridge)⁻¹ for the ridges of some columns."""
-
-    def times(self, index: Index, vectors: Floats) -> Floats: ...
-
-
-class LowRankInverse:
-    """(U Λ Uᵀ + ridge)⁻¹."""
-
-    def __init__(self, approximation: LowRank, ridges: Array) -> None:
-        self.vectors = approximation.vectors
-        values = approximation.values.astype(np.float64)
-        self.shrink = (values / (values + ridges[:, None])).astype(np.float32)
-        self.scale = (1.0 / ridges[:, None]).astype(np.float32)
-
-    def times(self, index: Index, vectors: Floats) -> Floats:
-        coordinates: Floats = (vectors @ self.vectors) * self.shrink[index]
-        return self.scale[index] * (vectors - coordinates @ self.vectors.T)
-
-
-class FactorInverse:
-    """(K + ridge)⁻¹ for groups of columns with similar ridges, by Cholesky factors in float32."""
-
-    def __init__(self, matrix: Floats, ridges: Array, groups: list[Index]) -> None:
-        self.factors = []
-        self.group = np.full(len(ridges), -1)
-        for k, group in enumerate(groups):
-            self.group[group] = k
-            lifted = matrix.copy()
-            ridge = np.exp(np.log(ridges[group]).mean())
-            lifted.flat[:: len(matrix) + 1] += np.float32(ridge)
-            self.factors.append(cholesky(lifted.T))
-
-    def times(self, index: Index, vectors: Floats) -> Floats:
-        solved = np.empty_like(vectors)
-        for k, factor in enumerate(self.factors):
-            chosen = np.flatnonzero(self.group[index] == k)
-            if len(chosen):
-                solved[chosen] = cholesky_solve(factor, vectors[chosen].T).T
-        return solved

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from ..._core.coordinates import HALVES, CoordinateState
 from ..._core.single import SinglePairs
 from ...losses.terms import DualTerms
-from ..onedim import project_onto_sum
 from .family import Work
 
 Array = NDArray[np.float64]
@@ -34,32 +33,33 @@ def solve_along_costs(work: Work) -> None:
 
 
 def _pairs(work: Work) -> None:
-    family, goal, settings, starts = work.family, work.goal, work.settings, work.starts
+    family, goal, settings, result = work.family, work.goal, work.settings, work.result
     n = len(family.y)
-    rows = family.operator.rows.astype(np.float32, copy=False)
-    core = SinglePairs(rows, family.y, settings.batch, settings.steps)
+    core = SinglePairs(
+        family.operator.rows.astype(np.float32, copy=False),
+        family.y,
+        settings.batch,
+        settings.steps,
+        result.beta,
+        result.intercept,
+        result.gap,
+        result.primal,
+    )
     budget = max(n, settings.work // max(n, 1))
     for loss in range(family.shape[0]):
-        places = [(loss, int(k)) for k in np.flatnonzero(work.wanted[loss])]
-        costs = family.costs[[k for _, k in places]]
-        terms = np.ascontiguousarray(family.terms[loss].numbers)
-        core.begin(terms, costs, goal.gap * family.constants[loss], goal.share)
-        # all at once, unless something is to be done between two problems
-        apart = work.watch is not None or bool(starts)
-        while core.done < len(places) and not work.stop():
-            done = core.done
-            if apart and work.hopeless(places[done : done + 1]).any():
-                break
-            if places[done] in starts:
-                core.start(_feasible(starts[places[done]], family.terms_at(places[done]), True))
-            until = done + 1 if apart else len(places)
-            while core.done < until and not work.stop():
-                core.advance(until, budget)
-            work.ended(places[done : core.done], core.beta[done : core.done], core.intercept[done:])
-        for k in range(core.done):
-            work.result.note(
-                places[k], core.beta[k], core.intercept[k], core.gap[k], core.primal[k]
-            )
+        wanted = np.flatnonzero(work.wanted[loss])
+        core.begin(
+            loss,
+            np.ascontiguousarray(family.terms[loss].numbers),
+            family.costs,
+            wanted,
+            goal.gap * family.constants[loss],
+            goal.share,
+            None if work.starts is None else work.starts[loss, wanted],
+            work.validation,
+        )
+        while core.done < core.count and not work.stop():
+            core.advance(budget)
 
 
 def _coordinates(work: Work) -> None:
@@ -70,11 +70,11 @@ def _coordinates(work: Work) -> None:
         beta, gradient, last = np.zeros(n), -y, 0.0
         for k in np.flatnonzero(work.wanted[loss]).tolist():
             place, C = (loss, k), float(family.costs[k])
-            if work.hopeless([place])[0]:
+            if work.hopeless(([loss], [k]))[0]:
                 break
             terms = family.terms_at(place)
-            if place in work.starts:
-                beta = _feasible(work.starts[place], terms, False)
+            if work.starts is not None and np.isfinite(work.starts[place][0]):
+                beta = np.clip(work.starts[place], terms.lower, terms.upper)
                 gradient = operator.product(beta) - y
             elif last > 0:
                 fitted = gradient + y
@@ -92,15 +92,7 @@ def _coordinates(work: Work) -> None:
             if work.stop():
                 return
             work.result.note(place, beta, 0.0, gap, primal)
-            work.ended([place], beta[None], np.zeros(1))
-
-
-def _feasible(beta: NDArray[np.floating], terms: DualTerms, offset: bool) -> Array:
-    """The feasible point next to β, which other rows and another C may have made."""
-    double: Array = beta.astype(np.float64)
-    if offset:
-        return project_onto_sum(double, terms.lower, terms.upper, 0.0)
-    return np.clip(double, terms.lower, terms.upper)
+            work.ended(([loss], [k]), beta[None], np.zeros(1))
 
 
 def _best_factor(beta: Array, fitted: Array, y: Array, terms: DualTerms, most: float) -> float:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._core.validation import Validation
 from ...losses.terms import LOWER, RIDGE_MINUS, RIDGE_PLUS, UPPER, DualTerms
 from ...operators import KernelOperator
 from ..monitor import OutOfTime
@@ -21,10 +21,11 @@ from ..problem import Problem
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
 Mask = NDArray[np.bool_]
+Index = NDArray[np.int64]
+#: numbers of losses, and as many of C
+Problems = tuple[Index | Sequence[int], Index | Sequence[int]]
 #: the number of a loss and of a C
 Place = tuple[int, int]
-#: a β to begin with, for some places
-Starts = Mapping[Place, Floats]
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,9 @@ class Many:
     #: conjugate gradient steps that a squared problem may take
     iterations: int = 300
     #: landmarks of the columns' preconditioner, as a share of the samples
-    landmark_share: float = 0.15
+    landmark_share: float = 0.1
     #: and their least and largest number
-    landmarks: tuple[int, int] = (40, 300)
+    landmarks: tuple[int, int] = (30, 300)
     #: up to this order a Cholesky factor takes the place of landmarks where those are not enough
     factor_order: int = 3000
     #: steps with landmarks before that at order 1000, in proportion to the order elsewhere
@@ -67,7 +68,7 @@ class Many:
     #: steps between two looks at which problems are worth going on with, where there are no factors
     look_after: int = 20
     #: one factor serves ridges of this ratio
-    factor_ratio: float = 3.2
+    factor_ratio: float = 12.0
     #: bytes of factors held at a time
     factor_bytes: int = 32 << 20
     #: up to this many samples all problems are solved to rounding, by steps in float64: a third of
@@ -150,6 +151,7 @@ class Family:
 
     def on(self, operator: KernelOperator, costs: Array) -> Family:
         """The same losses and targets on another matrix, for other C."""
+        _ = self.weight, self.linear  # which the copy then knows
         other = copy(self)
         other.operator, other.costs = operator, np.ascontiguousarray(costs, dtype=np.float64)
         other.__dict__.pop("limits", None)
@@ -256,14 +258,6 @@ class ManyResult:
         return np.isfinite(self.intercept)
 
 
-class Watch(Protocol):
-    """Told of problems that are solved; asked whether others, of larger C, are worth it."""
-
-    def ended(self, places: Sequence[Place], beta: Floats, intercept: Array) -> None: ...
-
-    def hopeless(self, places: Sequence[Place]) -> Mask: ...
-
-
 @dataclass(frozen=True)
 class Work:
     """A call of :func:`solve_many`: what is asked for, and what is known so far."""
@@ -271,8 +265,8 @@ class Work:
     family: Family
     goal: Goal
     wanted: Mask
-    starts: Starts
-    watch: Watch | None
+    starts: Array | None
+    validation: Validation | None
     stop: Stop
     settings: Many
     result: ManyResult
@@ -282,13 +276,13 @@ class Work:
         constant = float(self.family.limits[place])
         return min(self.goal.gap * constant, self.goal.share * primal)
 
-    def ended(self, places: Sequence[Place], beta: Floats, intercept: Array) -> None:
-        """Tell the watch of problems that are solved."""
-        if self.watch is not None:
-            self.watch.ended(places, beta, intercept)
+    def ended(self, problems: Problems, beta: Floats, intercept: Array) -> None:
+        """Have problems that are solved judged by the validation rows."""
+        if self.validation is not None:
+            self.validation.ended(problems, beta, intercept)
 
-    def hopeless(self, places: Sequence[Place]) -> Mask:
+    def hopeless(self, problems: Problems) -> Mask:
         """Which problems are not worth it."""
-        if self.watch is None or not places:
-            return np.zeros(len(places), dtype=bool)
-        return self.watch.hopeless(places)
+        if self.validation is None:
+            return np.zeros(len(problems[0]), dtype=bool)
+        return np.asarray(self.validation.hopeless(problems))

@@ -49,6 +49,7 @@ def polish(work: Work, wanted: Mask) -> None:
         gap = primal - (float(beta @ y) - 0.5 * norm - float(terms.value(beta).sum()))
         if np.isfinite(gap):
             work.result.note(place, beta, intercept, gap, primal)
+            work.ended(([loss], [k]), beta[None], np.array([intercept]))
 
 
 def _within(beta: Array, terms: DualTerms, offset: bool) -> Array:

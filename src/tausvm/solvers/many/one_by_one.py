@@ -26,7 +26,7 @@ def solve_one_by_one(work: Work, wanted: Mask) -> None:
             place, C = (loss, k), float(family.costs[k])
             if work.stop():
                 return
-            if work.hopeless([place])[0]:
+            if work.hopeless(([loss], [k]))[0]:
                 break
             problem = family.problem(place)
             start = _best_start(problem, C, [s for s in (last, before.get(k)) if s is not None])
@@ -40,7 +40,7 @@ def solve_one_by_one(work: Work, wanted: Mask) -> None:
             gap = found.primal_objective - found.dual_objective
             result.note(place, found.beta, found.intercept, gap, found.primal_objective)
             result.reached[place] = found.status is Status.SOLVED
-            work.ended([place], found.beta[None], np.array([found.intercept]))
+            work.ended(([loss], [k]), found.beta[None], np.array([found.intercept]))
     result.judge(family, work.goal)
 
 

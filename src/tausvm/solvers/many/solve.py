@@ -17,20 +17,23 @@ A machine that predicts is certified by :func:`~tausvm.solvers.solve`, from the 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .columns import solve_columns
 from .cost_path import solve_along_costs
-from .family import Family, Goal, Many, ManyResult, Mask, Starts, Stop, Watch, Work
+from .family import Family, Goal, Many, ManyResult, Mask, Stop, Validation, Work
 from .few import polish
 from .one_by_one import solve_one_by_one
+
+Array = NDArray[np.float64]
 
 
 def solve_many(
     family: Family,
     goal: Goal | None = None,
     wanted: Mask | None = None,
-    starts: Starts | None = None,
-    watch: Watch | None = None,
+    starts: Array | None = None,
+    validation: Validation | None = None,
     stop: Stop | None = None,
     settings: Many | None = None,
 ) -> ManyResult:
@@ -42,10 +45,10 @@ def solve_many(
     goal : Goal
     wanted : bool array (losses, costs) or None
         Which problems; None for all.
-    starts : mapping from (loss, cost) to an array (n,)
-        Where to begin, for some of them.
-    watch : Watch or None
-        Leaves problems out by what those of smaller C are worth.
+    starts : array (losses, costs, n) or None
+        A β to begin with, NaN where there is none.
+    validation : Validation or None
+        Judges solutions, and leaves problems out by what those of smaller C are worth.
     stop : Stop or None
         Asked between parts of the work whether to leave at once. What is done then is kept.
     settings : Many
@@ -54,8 +57,8 @@ def solve_many(
         family,
         goal or Goal(),
         np.ones(family.shape, dtype=bool) if wanted is None else wanted,
-        starts or {},
-        watch,
+        starts,
+        validation,
         stop or Stop(),
         settings or Many(),
         ManyResult.of(family),
