@@ -115,7 +115,8 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
 
     def _machine(self, **parameters: Any) -> KernelRegressor:
         """The machine with the parameters that are not chosen, and some that are."""
-        given = {name: getattr(self, name) for name in _machine_parameters(type(self))}
+        kind: Any = type(self)
+        given = {name: getattr(self, name) for name in _machine_parameters(kind)}
         if self._competing:
             given["kernel"] = SMOOTH_AND_ROUGH[0]
         quiet = {"verbose": False, "time_limit": None}
