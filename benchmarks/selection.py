@@ -331,7 +331,8 @@ def compare_grid_search(parts: tuple[Array, Array, Array, Array], args: argparse
     X, y, *_ = parts
     costs, gammas = liquid_grid(len(y), X.shape[1], args.grid)
     folds = KFold(FOLDS, shuffle=True, random_state=0)
-    ours = SVRCV(Cs=costs, gammas=gammas, cv=folds, prune=not args.no_prune, n_jobs=args.jobs)
+    same_grid = {"Cs": costs, "gammas": gammas, "kernel": "rbf", "feature_metric": None}
+    ours = SVRCV(cv=folds, prune=not args.no_prune, n_jobs=args.jobs, **same_grid)
     grid = {"C": costs, "gamma": gammas}
     score = make_scorer(tube_loss, greater_is_better=False)
     theirs = GridSearchCV(SVR(), grid, cv=folds, scoring=score, n_jobs=args.jobs)

@@ -117,7 +117,7 @@ class FeatureMetric(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.metric != "full"
         return tags
 
     @atomic

@@ -41,6 +41,8 @@ Index = NDArray[np.int64]
 
 #: E|Z| of a standard normal Z: what |y − f| is on average where y spreads by 1
 MEAN_DISTANCE = float(np.sqrt(2.0 / np.pi))
+#: of M's largest eigenvalue; √1e-10 is a hundred-thousandth of the largest weight
+SMALLEST_SHARE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -332,7 +334,9 @@ def _root(moment: Array) -> Array:
     if moment.ndim == 1:
         return np.sqrt(moment)
     values, vectors = np.linalg.eigh(moment)
-    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+    # the root of what rounding leaves is no rounding any more: such directions count for nothing
+    values[values < SMALLEST_SHARE * values[-1]] = 0.0
+    return np.asarray((vectors * np.sqrt(values)) @ vectors.T)
 
 
 def _mean_variance(X: Matrix, weight: Array) -> float:
