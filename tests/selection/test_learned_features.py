@@ -2,6 +2,7 @@
 
 import doctest
 import warnings
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -205,6 +206,14 @@ def test_a_map_has_not_seen_the_targets_that_it_is_judged_by():
     before, after = moments(Y), moments(other)
     np.testing.assert_allclose(before[0], after[0], rtol=1e-5)
     assert np.abs(before[1] - after[1]).max() > 1e-3
+
+
+def test_rows_are_left_to_every_fold():
+    """Of many rows a part is learned from, and folds may be small."""
+    model = ExpectileSVRCV(Cs=[1.0], gammas=[1.0], cv=[(np.arange(140), [k]) for k in (141, 143)])
+    settings = model._settings
+    model._settings = replace(settings, metric=replace(settings.metric, rows=75, gradient_rows=30))
+    assert np.isfinite(model.fit(X, Y).predict(X)).all()
 
 
 def test_features_of_one_group_share_their_weight():

@@ -102,7 +102,7 @@ class MetricLearner:
     ) -> None:
         self.settings: MetricSettings = task.settings.metric
         self.spread_share, self.feature_groups, self.n_jobs = spread_share, feature_groups, n_jobs
-        rows = _spread_rows(len(task.y), self.settings.rows)
+        rows = _learning_rows(task, self.settings.rows)
         self.task = _proxy_task(task, rows)
         self.data = TrainingSet(self.task.X, self.task.targets, self.task.weight, rows, len(task.y))
         unit = float(self.task.kernel == "poly" and _mean_square(self.task.X)) or 1.0
@@ -310,6 +310,17 @@ def _proxy_task(task: Task, rows: Index) -> Task:
         memory=Memory(),
         settings=replace(SelectionSettings(), race=task.settings.race),
     )
+
+
+def _learning_rows(task: Task, most: int) -> Index:
+    """At most so many rows, evenly spread, and more where a fold would be left without any."""
+    kept = np.zeros(len(task.y), dtype=np.bool_)
+    kept[_spread_rows(len(task.y), most)] = True
+    for fold in task.folds:
+        for part, least in ((fold.train, 2), (fold.validation, 1)):
+            if np.count_nonzero(kept[part]) < least:
+                kept[part[:least]] = True
+    return np.flatnonzero(kept)
 
 
 def _spread_rows(n: int, most: int) -> Index:
