@@ -179,14 +179,14 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         metric, groups_of = self._check_metric(data)
         limit = np.inf if self.time_limit is None else float(self.time_limit)
 
-        def searched(view: View) -> Search:
+        def searched(view: View, rival: Search | None) -> Search:
             """The scores of one view."""
             here = replace(task, kernel=view.kernel, maps=view.maps, memory=Memory())
             as_seen = replace(data, X=mapped(task.X, view.weights))
             gamma_axis, cost_axis = self._axes(here, as_seen, gammas, asked)
             for C in cost_axis.values[[0, -1]]:
                 costs(float(C), data.weight, "Cs")
-            search = Search(here, gamma_axis, cost_axis, self.n_jobs, self.verbose)
+            search = Search(here, gamma_axis, cost_axis, self.n_jobs, self.verbose, rival)
             search.run()
             return search
 

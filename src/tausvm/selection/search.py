@@ -78,12 +78,16 @@ class Search:
     n_jobs : int or None
         As joblib takes it.
     verbose : bool
+    rival : Search or None
+        Another one on the same folds, whose best points this one has to beat.
     scores : array (n_levels, n_gammas, n_costs, n_folds)
         NaN where there was no fit.
     hard : bool array (n_levels, n_gammas, n_costs)
         Points whose fits ran out of steps.
     unsolved : list of float
         Relative gaps of the fits that did not get to the tolerance.
+    beaten : bool
+        Whether the rival is clearly better at every level, so that the search has ended early.
     cut_short : bool
         Whether time was up before all was fitted.
     """
@@ -93,10 +97,12 @@ class Search:
     costs: Axis
     n_jobs: int | None
     verbose: bool
+    rival: Search | None = None
     scores: Array = field(init=False)
     hard: Mask = field(init=False)
     unsolved: list[float] = field(default_factory=list)
     n_fits: int = 0
+    beaten: bool = False
     cut_short: bool = False
 
     def __post_init__(self) -> None:
@@ -122,7 +128,7 @@ class Search:
         with one_blas_thread():
             self._evaluate(np.ones(self._grid, dtype=bool))
             for _ in range(self.task.settings.grid.rounds):
-                if self.cut_short:
+                if self.cut_short or self.beaten:
                     break
                 wanted = self._grow()
                 if not wanted.any():
@@ -267,6 +273,9 @@ class Search:
                 self._fit(coarse, folds[:first], rough=True)
                 near = binary_dilation(coarse & self._in_the_race(), NEIGHBOURS)
                 self._fit(wanted & near & ~coarse, folds[:first], rough=True)
+                self.beaten = self._loses(folds[:first])
+                if self.beaten:
+                    return
             else:  # few points beyond a border
                 self._fit(wanted, folds[:first], rough=True)
             for part in (folds[first : first + 1], folds[first + 1 :]):
@@ -276,6 +285,30 @@ class Search:
             self._fit(wanted, folds, rough=True)
         if self.task.race_gap > 1.0 or self._few:
             self._fit(wanted & self._close_to_best(), folds)
+
+    def _loses(self, folds: Sequence[int]) -> bool:
+        """Whether the rival is clearly better at every level, told from some folds."""
+        if self.rival is None or self.rival.cut_short or self.cut_short:
+            return False
+        race = self.task.settings.race
+        for level in range(self._grid[0]):
+            place = self._leader(level, folds)
+            theirs = self.rival.best(level)
+            if place is None or theirs is None:
+                return False
+            ours = np.concatenate([self._losses(level, *place, k) for k in folds])
+            best = np.concatenate([self.rival._losses(level, *theirs, k) for k in folds])
+            if not clearly_worse(ours[None], best, race.standard_errors, race.slack)[0]:
+                return False
+        return True
+
+    def _leader(self, level: int, folds: Sequence[int]) -> tuple[int, int] | None:
+        """The point with the best score on some folds; None where none has all of them."""
+        means = self.scores[level][:, :, folds].mean(axis=2)
+        if np.isnan(means).all():
+            return None
+        gamma, cost = np.unravel_index(np.nanargmax(means), means.shape)
+        return int(gamma), int(cost)
 
     @property
     def _few(self) -> bool:

@@ -73,7 +73,7 @@ class Views:
         At which the machines are, for what the spread of y counts.
     n_jobs : int or None
     search : callable
-        Makes the search of a view, and runs it.
+        Makes the search of a view with a rival, and runs it.
     """
 
     task: Task
@@ -82,7 +82,7 @@ class Views:
     feature_groups: Index | None
     levels: tuple[float, ...]
     n_jobs: int | None
-    search: Callable[[View], Search]
+    search: Callable[[View, Search | None], Search]
 
     def choose(self) -> tuple[View, Search]:
         """The view that predicts best, with its search."""
@@ -94,12 +94,12 @@ class Views:
         view, search = found
         if search.cut_short:
             return found
-        as_they_are = self._best([View(self._plain(view.kernel))])
-        assert as_they_are is not None
+        plain = View(self._plain(view.kernel))
+        other = self.search(plain, search)
         errors = self.task.settings.metric.standard_errors
-        if as_they_are[1].cut_short or beats(search, as_they_are[1], errors):
+        if other.beaten or other.cut_short or beats(search, other, errors):
             return found
-        return as_they_are
+        return plain, other
 
     def _plain(self, kernel: str | Callable[..., Array]) -> str | Callable[..., Array]:
         """The kernel of features as they are that is as smooth."""
@@ -110,7 +110,7 @@ class Views:
         for view in views:
             if best is not None and best[1].cut_short:
                 break
-            search = self.search(view)
+            search = self.search(view, None if best is None else best[1])
             if best is None or beats(search, best[1], 0.0):
                 best = view, search
         return best
@@ -140,6 +140,8 @@ class Views:
 
 def beats(search: Search, other: Search, standard_errors: float) -> bool:
     """Whether a search has found what errs less than another, by so many standard errors."""
+    if search.beaten:
+        return False
     levels = range(len(search.task.losses))
     if any(found.best(level) is None for found in (search, other) for level in levels):
         return False  # nothing of its grid could be fitted and scored
