@@ -182,13 +182,13 @@ class MetricLearner:
         return search
 
     def _near(self, search: Search) -> tuple[Axis, Axis]:
-        """Grids around the best point, which grow where it moves on."""
+        """Grids around the best point: it may move on by a step a round."""
         best = search.best(0)
         assert best is not None
         gamma, cost = search.gammas.values[best[0]], search.costs.values[best[1]]
         gammas = gamma * self.settings.gamma_step ** np.arange(-1.0, 2.0)
         costs = cost * self.settings.cost_step ** np.arange(-1.0, 2.0)
-        return Axis(gammas, True), Axis(costs, True)
+        return Axis(gammas, False), Axis(costs, False)
 
     def _round(self, search: Search, maps: tuple[Array, ...] | None, final: Array | None) -> Round:
         known = self._complete(search)
@@ -211,7 +211,9 @@ class MetricLearner:
         units = replace(units, scale=size)
         folds = [replace(fold, known={}) for fold in self.task.folds]
         task = replace(search.task, targets=distance, units=units, folds=folds, memory=Memory())
-        spread = self._searched(task, *self._near(search))
+        gammas, costs = self._near(search)
+        # functions of the spread are smoother than those of the mean, and weaker
+        spread = self._searched(task, Axis(gammas.values[:2], False), Axis(costs.values[:2], False))
         if not self._complete(spread):
             return [_of_trace_one(moment) for moment in of_mean]
         share = self.spread_share / MEAN_DISTANCE**2 * units.scale**2

@@ -87,7 +87,7 @@ class Search:
     unsolved : list of float
         Relative gaps of the fits that did not get to the tolerance.
     beaten : bool
-        Whether the rival is clearly better at every level, so that the search has ended early.
+        Whether the rival is clearly better, so that the search has ended early.
     cut_short : bool
         Whether time was up before all was fitted.
     """
@@ -287,20 +287,20 @@ class Search:
             self._fit(wanted & self._close_to_best(), folds)
 
     def _loses(self, folds: Sequence[int]) -> bool:
-        """Whether the rival is clearly better at every level, told from some folds."""
+        """Whether the rival is clearly better, all levels taken together, told from some folds."""
         if self.rival is None or self.rival.cut_short or self.cut_short:
             return False
-        race = self.task.settings.race
-        for level in range(self._grid[0]):
-            place = self._leader(level, folds)
-            theirs = self.rival.best(level)
-            if place is None or theirs is None:
+        race, rows = self.task.settings.race, sum(len(self.task.folds[k].validation) for k in folds)
+        ours, theirs = np.zeros(rows), np.zeros(rows)
+        for level, constant in enumerate(self._constants.tolist()):
+            place, other = self._leader(level, folds), self.rival.best(level)
+            if place is None or other is None or constant == 0:
                 return False
-            ours = np.concatenate([self._losses(level, *place, k) for k in folds])
-            best = np.concatenate([self.rival._losses(level, *theirs, k) for k in folds])
-            if not clearly_worse(ours[None], best, race.standard_errors, race.slack)[0]:
-                return False
-        return True
+            here = [self._losses(level, *place, k) for k in folds]
+            there = [self.rival._losses(level, *other, k) for k in folds]
+            ours += np.concatenate(here) / constant
+            theirs += np.concatenate(there) / constant
+        return bool(clearly_worse(ours[None], theirs, race.standard_errors, race.slack)[0])
 
     def _leader(self, level: int, folds: Sequence[int]) -> tuple[int, int] | None:
         """The point with the best score on some folds; None where none has all of them."""
