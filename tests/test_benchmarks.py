@@ -13,7 +13,17 @@ import numpy as np
 import pytest
 
 import tausvm
-from benchmarks import ablation, compare, compare_lists, machines, marks, peers, places, worker
+from benchmarks import (
+    ablation,
+    calibration,
+    compare,
+    compare_lists,
+    machines,
+    marks,
+    peers,
+    places,
+    worker,
+)
 from benchmarks import map as the_map
 from benchmarks.marks import Record
 from benchmarks.places import Place
@@ -330,3 +340,25 @@ def test_parts_are_switched_off_by_what_exists(name: str) -> None:
     for fields in (part.present, part.absent):
         made = {key: worker.settings(value) for key, value in fields.items()}
         worker.estimator(part.places[0], made).get_params()
+
+
+# ------------------------------------------------------------------------ calibration
+
+
+def test_what_calibration_costs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    made_up = [
+        {"table": "mpg", "split": split, "rows": 274, "way": way, **told}
+        for split in (0, 1)
+        for way, told in {
+            "none": {"inside90": 0.8, "inside50": 0.4, "width90": 2.0, "loss": 1.0},
+            "oof": {"inside90": 0.9, "inside50": 0.5, "width90": 3.0, "loss": 1.1},
+        }.items()
+    ]
+    out = tmp_path / "rows.jsonl"
+    out.write_text("".join(json.dumps(record) + "\n" for record in made_up))
+    # nothing is left to be measured
+    calibration.main(["--tables", "mpg", "--splits", "2", "--out", str(out)])
+    told = capsys.readouterr().out
+    assert "oof: inside 90.0 % and 50.0 %, least 90.0 and 50.0, more than three below on 0" in told
+    assert "loss +10.00 %, width 1.50" in told
+    assert "none: inside 80.0 % and 40.0 %" in told
