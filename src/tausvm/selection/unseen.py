@@ -52,6 +52,11 @@ def out_of_fold(search: Search, mean: bool) -> Array:
         found = Parallel(n_jobs=search.n_jobs, require="sharedmem")(calls)
     except OutOfTime:
         return nothing
+    except KeyboardInterrupt:  # jobs in other threads end at their next look
+        task.stop.raised = True
+        raise
+    if task.stop():  # in the middle of a solve
+        return nothing
     total, times = np.zeros_like(nothing), np.zeros_like(nothing)
     for (g, _), by_fold in zip(jobs, found, strict=True):
         for fold, values in by_fold.items():
