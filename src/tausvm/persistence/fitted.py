@@ -28,7 +28,7 @@ MAX_DEPTH = 50
 
 
 #: parameters that came after the first version, with the value that means what it did
-CAME_LATER = {"scale_C": False, "ordered": False, "feature_metric": None}
+CAME_LATER = {"scale_C": False, "ordered": False, "calibrate": None, "feature_metric": None}
 
 
 def complete(model: Any) -> None:
