@@ -392,7 +392,7 @@ random_state
         *,
         tau: float | Sequence[float] = 0.5,
         ordered: bool = True,
-        calibrate: str | None = None,
+        calibrate: str | None = "oof",
         Cs: int | Sequence[float] = 10,
         gammas: int | Sequence[float] = 10,
         cv: Any = 5,
