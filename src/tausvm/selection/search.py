@@ -110,6 +110,8 @@ class Search:
         #: the losses of the best constants, which fits are exact to a share of
         self._constants = np.array([self.task.constant_loss(k) for k in range(self._grid[0])])
         self.hard = np.zeros(self._grid, dtype=bool)
+        #: the points of those that were solved directly after all
+        self._direct = np.zeros(self._grid, dtype=bool)
         #: by γ and fold
         self._known: dict[tuple[float, int], Known] = {}
         self._unseen: dict[bool, Array] = {}
@@ -284,7 +286,12 @@ class Search:
         else:
             self._fit(wanted, folds, rough=True)
         if self.task.race_gap > 1.0 or self._few:
-            self._fit(wanted & self._close_to_best(), folds)
+            close = wanted & self._close_to_best()
+            if first:  # better fits, and those that take direct solves, are dear: another race
+                self._fit(close, folds[:first])
+                self._direct |= close
+                close, folds = close & self._in_the_race(), folds[first:]
+            self._fit(close, folds)
 
     def _loses(self, folds: Sequence[int]) -> bool:
         """Whether the rival is clearly better, all levels taken together, told from some folds."""
@@ -386,13 +393,11 @@ class Search:
             # of the points that cannot win it is enough to know whether there is a fit
             self.unsolved += [gap for gap in result.unsolved if not rough or np.isinf(gap)]
             self.hard[:, g] |= result.hard
-            if not (rough or self.task.keep_models):
-                continue
             fits = Known(tried, result.fits.beta, result.fits.intercept, result.losses)
             key = float(self.gammas.values[g]), fold
             if key in self._known:
                 self._known[key].update(fits)
-            else:
+            elif rough or self.task.keep_models:
                 self._known[key] = fits
 
     def _in_the_race(self) -> Mask:
@@ -452,7 +457,8 @@ class Search:
         if noisy or self.task.squared or len(self.task.y) > race.hard_rows:
             return []
         near = np.argwhere(np.isfinite(scores) & (scores >= race.hard_factor * best)).tolist()
-        return [(g, c) for g, c in near if self.hard[level, g, c]]
+        doubtful = self.hard[level] & ~self._direct[level]
+        return [(g, c) for g, c in near if doubtful[g, c]]
 
     def _means_so_far(self, level: int) -> Array:
         """The mean score of every point on the folds that have one, −∞ without any."""
@@ -525,7 +531,7 @@ class Search:
             low = int(np.searchsorted(new.values, old.values[0]))
             added[axis] = low, len(new.values) - len(old.values) - low
             self.scores = np.pad(self.scores, added, constant_values=np.nan)
-            self.hard = np.pad(self.hard, added[:3])
+            self.hard, self._direct = (np.pad(m, added[:3]) for m in (self.hard, self._direct))
             if axis == 2:
                 for known in self._known.values():
                     known.pad(added[axis])
