@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import joblib
 import numpy as np
@@ -14,7 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from tausvm import SVR, LinearSVR, LinearSVRCV, TauPathSVR
 from tausvm.operators import LinearOperator, Portions
 from tausvm.operators import linear as linear_operators
-from tausvm.threads import _libraries, _set_threads, one_blas_thread, thread_count
+from tausvm.threads import _libraries, _set_threads, in_threads, one_blas_thread, thread_count
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = X[:, 0] + np.sin(2 * X[:, 1])
@@ -132,3 +133,18 @@ def test_products_of_a_linear_machine_start_no_thread(monkeypatch):
         rows = LinearOperator(matrix, portions=Portions(shared=1))
         np.testing.assert_allclose(rows.values(np.ones(3)), X.sum(axis=1))
         np.testing.assert_allclose(rows.outer(np.ones(40)), X.T @ X)
+
+
+def test_calls_in_threads_come_back_in_order_and_know_that_they_share() -> None:
+    calls = [partial(lambda k: (k, thread_count()), k) for k in range(5)]
+    assert [k for k, _ in in_threads(calls, 1)] == list(range(5))
+    found = list(in_threads(calls, 2))
+    assert found == [(k, 1) for k in range(5)]
+
+
+def test_an_error_in_a_thread_is_raised() -> None:
+    def fails() -> None:
+        raise KeyError("here")
+
+    with pytest.raises(KeyError, match="here"):
+        list(in_threads([fails, fails], 2, shared=True))
