@@ -56,7 +56,7 @@ def fold_grams(
 def _whole(task: Task, kernel: Kernel, gamma: float, dtype: np.dtype[Any]) -> Floats | None:
     """The matrix of all rows, where those of the folds are parts of it and it is not large."""
     n = len(task.y)
-    most = task.settings.whole_bytes
+    most = min(task.settings.whole_bytes, int(task.megabytes * 2**20))
     if task.maps is not None or n * n * dtype.itemsize > most // 10:
         return None
     points = task.points_of(0)
