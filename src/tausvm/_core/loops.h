@@ -10,21 +10,6 @@
 
 #include "clones.h"
 
-/* The two searches for a pair have twins written by hand for AVX2, which are taken where the machine
- * has that: on 100 to 10,000 columns they are 1.4 to 2.2 times as fast as what the compiler makes
- * of the portable ones for the same machine. The portable one ends a row that is no multiple of
- * the vectors: it is inline, so that it becomes AVX2 code there too. */
-#if defined(__GNUC__) && defined(__x86_64__) && defined(__linux__)
-#define TAUSVM_AVX2
-#include <immintrin.h>
-#define AVX2 __attribute__((target("avx2,fma")))
-#define BY_CPU(NAME, ...)                                                              \
-    (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? NAME##_avx2(__VA_ARGS__) \
-                                                                     : NAME##_any(__VA_ARGS__))
-#else
-#define BY_CPU(NAME, ...) NAME##_any(__VA_ARGS__)
-#endif
-
 #define CHUNK 64   /* columns per step of a search: one horizontal maximum each */
 #define STRIP 512  /* columns per step of a fill: accumulators stay in L1 */
 #define LANES 8
@@ -170,222 +155,121 @@ static inline void better_in_chunk(double *v, int64_t m, int64_t start, double *
         *place = v[k] == here ? start + k : *place;
 }
 
+/* The two searches for a pair keep an index beside a maximum, which compilers do not put into
+ * vectors by themselves: these are written with the vectors of gcc and clang, two of 32 bytes at a
+ * time, which hides the latency of the comparison. G is the type of the numbers, V a vector of
+ * them, T the type of the rows, and an I holds the first index of the vectors where the best was
+ * met. Plain loops over lanes take 1.4 to 2.5 times as long on 300 to 1,000 columns. */
+typedef double doubles __attribute__((vector_size(32), aligned(8), may_alias));
+typedef int64_t doubles_at __attribute__((vector_size(32), aligned(8), may_alias));
+
+#define LOAD_f64(P) (*(const doubles *)(P))
+#define LOAD_f32(P) ((doubles){(P)[0], (P)[1], (P)[2], (P)[3]})
+#define CHOOSE(V, I, MASK, A, B) ((V)(((I)(MASK) & (I)(A)) | (~(I)(MASK) & (I)(B))))
+
 /* gradient += step * (row_i - row_j), and the index of the largest
  * up[k] = -gradient[k] - slope_up[k], the steepest way to raise a variable; -1 where all are
- * -inf. */
-#define DEFINE_UPDATE_PAIR(NAME, T)                                                    \
-    static inline int64_t NAME(                                                        \
-        double *restrict gradient, const double *restrict slope_up,                    \
-        const T *restrict row_i, const T *restrict row_j, double step, int64_t n,      \
-        double *restrict top)                                                          \
+ * -inf. The first of equal ones. */
+#define DEFINE_UPDATE_PAIR(NAME, G, V, I, T, LOAD)                                     \
+    static TAUSVM_CLONES int64_t NAME(                                                 \
+        G *restrict gradient, const G *restrict slope_up, const T *restrict row_i,     \
+        const T *restrict row_j, G step, int64_t n, G *restrict top)                   \
     {                                                                                  \
-        double up[CHUNK];                                                              \
-        int64_t best_k = -1;                                                           \
-        *top = -INFINITY;                                                              \
-        for (int64_t start = 0; start < n; start += CHUNK) {                           \
-            int64_t m = n - start < CHUNK ? n - start : CHUNK;                         \
-            double *restrict g = gradient + start;                                     \
-            const double *restrict s = slope_up + start;                               \
-            const T *restrict a = row_i + start;                                       \
-            const T *restrict b = row_j + start;                                       \
-            for (int64_t k = 0; k < m; k++) {                                          \
-                g[k] += step * ((double)a[k] - (double)b[k]);                          \
-                up[k] = -(g[k] + s[k]);                                                \
+        enum { WIDTH = sizeof(V) / sizeof(G), BOTH = 2 * WIDTH };                      \
+        const V nothing = (V){0} - INFINITY;                                           \
+        V best[2] = {nothing, nothing};                                                \
+        I at[2] = {{0}, {0}};                                                          \
+        int64_t k = 0, place = -1;                                                     \
+        for (; k + BOTH <= n; k += BOTH)                                               \
+            for (int half = 0; half < 2; half++) {                                     \
+                int64_t p = k + half * WIDTH;                                          \
+                V g = *(V *)(gradient + p) + step * (LOAD(row_i + p) - LOAD(row_j + p)); \
+                *(V *)(gradient + p) = g;                                              \
+                V up = -(g + *(const V *)(slope_up + p));                              \
+                I more = up > best[half];                                              \
+                at[half] = CHOOSE(I, I, more, (I){0} + (__typeof__(at[0][0]))k, at[half]); \
+                best[half] = CHOOSE(V, I, more, up, best[half]);                       \
             }                                                                          \
-            better_in_chunk(up, m, start, top, &best_k);                               \
+        *top = -INFINITY;                                                              \
+        for (int l = 0; l < BOTH; l++) {                                               \
+            G value = best[l / WIDTH][l % WIDTH];                                      \
+            int64_t here = at[l / WIDTH][l % WIDTH] + l;                               \
+            if (value > *top || (value == *top && here < place)) {                     \
+                *top = value;                                                          \
+                place = here;                                                          \
+            }                                                                          \
         }                                                                              \
-        return best_k;                                                                 \
+        for (; k < n; k++) {                                                           \
+            gradient[k] += step * ((G)row_i[k] - (G)row_j[k]);                         \
+            G up = -(gradient[k] + slope_up[k]);                                       \
+            if (up > *top) {                                                           \
+                *top = up;                                                             \
+                place = k;                                                             \
+            }                                                                          \
+        }                                                                              \
+        return place;                                                                  \
     }
 
-DEFINE_UPDATE_PAIR(update_pair_f32_any, float)
-DEFINE_UPDATE_PAIR(update_pair_f64_any, double)
+DEFINE_UPDATE_PAIR(update_pair_f32, double, doubles, doubles_at, float, LOAD_f32)
+DEFINE_UPDATE_PAIR(update_pair_f64, double, doubles, doubles_at, double, LOAD_f64)
 
 /* The index of the second variable of a pair: the largest gain
  * (up_i - down_j)^2 / curvature with down_j = -gradient_j - slope_down_j < up_i, -1 where none
  * is positive. bottom receives the smallest down_j. Gains are compared by cross-multiplication,
  * without division. */
-#define DEFINE_SECOND_INDEX(NAME, T)                                                   \
-    static inline int64_t NAME(                                                        \
-        const double *restrict gradient, const double *restrict slope_down,            \
-        const double *restrict curvature_down, const T *restrict row_i, double up_i,   \
-        double curvature_i, double floor_, int64_t n, double *restrict gain,           \
-        double *restrict bottom)                                                       \
+#define DEFINE_SECOND_INDEX(NAME, G, V, I, T, LOAD)                                    \
+    static TAUSVM_CLONES int64_t NAME(                                                 \
+        const G *restrict gradient, const G *restrict slope_down,                      \
+        const G *restrict curvature_down, const T *restrict row_i, G up_i,             \
+        G curvature_i, G least, int64_t n, G *restrict bottom)                         \
     {                                                                                  \
-        double best = 0, best_q = 1, widest = -INFINITY;                               \
-        int64_t best_k = -1;                                                           \
-        for (int64_t k = 0; k < n; k++) {                                              \
-            double r = up_i + gradient[k] + slope_down[k];                             \
-            double q = curvature_i + curvature_down[k] - 2.0 * (double)row_i[k];       \
-            q = q > floor_ ? q : floor_;                                               \
-            widest = r > widest ? r : widest;                                          \
-            if (r > 0 && r * r * best_q > best * q) {                                  \
-                best = r * r;                                                          \
-                best_q = q;                                                            \
-                best_k = k;                                                            \
+        enum { WIDTH = sizeof(V) / sizeof(G), BOTH = 2 * WIDTH };                      \
+        const V zero = {0}, nothing = zero - INFINITY, q_min = zero + least;           \
+        V best[2] = {zero, zero}, best_q[2] = {zero + 1, zero + 1};                    \
+        V widest[2] = {nothing, nothing};                                              \
+        I at[2] = {{0}, {0}};                                                          \
+        int64_t k = 0, place = -1;                                                     \
+        for (; k + BOTH <= n; k += BOTH)                                               \
+            for (int half = 0; half < 2; half++) {                                     \
+                int64_t p = k + half * WIDTH;                                          \
+                V r = up_i + *(const V *)(gradient + p) + *(const V *)(slope_down + p); \
+                V q = curvature_i + *(const V *)(curvature_down + p) - 2 * LOAD(row_i + p); \
+                q = CHOOSE(V, I, q > q_min, q, q_min);                                 \
+                widest[half] = CHOOSE(V, I, r > widest[half], r, widest[half]);        \
+                V v = CHOOSE(V, I, r > zero, r, zero);                                 \
+                v *= v;                                                                \
+                I more = v * best_q[half] > best[half] * q;                            \
+                at[half] = CHOOSE(I, I, more, (I){0} + (__typeof__(at[0][0]))k, at[half]); \
+                best_q[half] = CHOOSE(V, I, more, q, best_q[half]);                    \
+                best[half] = CHOOSE(V, I, more, v, best[half]);                        \
+            }                                                                          \
+        G gain = 0, wide = -INFINITY;                                                  \
+        for (int l = 0; l < BOTH; l++) {                                               \
+            G value = best[l / WIDTH][l % WIDTH] / best_q[l / WIDTH][l % WIDTH];       \
+            G r = widest[l / WIDTH][l % WIDTH];                                        \
+            int64_t here = at[l / WIDTH][l % WIDTH] + l;                               \
+            wide = r > wide ? r : wide;                                                \
+            if (value > gain || (value == gain && here < place)) {                     \
+                gain = value;                                                          \
+                place = here;                                                          \
             }                                                                          \
         }                                                                              \
-        *gain = best / best_q;                                                         \
-        *bottom = up_i - widest;                                                       \
-        return *gain > 0 ? best_k : -1;                                                \
-    }
-
-DEFINE_SECOND_INDEX(second_index_f32_any, float)
-DEFINE_SECOND_INDEX(second_index_f64_any, double)
-
-/* The same two searches by hand: the compiler does not keep an index beside a maximum in vector
- * registers. */
-#ifdef TAUSVM_AVX2
-
-static inline AVX2 __m256d load4_f32(const float *p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
-static inline AVX2 __m256d load4_f64(const double *p) { return _mm256_loadu_pd(p); }
-
-/* the first lane, in index order, that holds the largest value */
-static inline AVX2 int64_t best_lane(__m256d value, __m256i index, double *top)
-{
-    double v[4];
-    int64_t k[4];
-    _mm256_storeu_pd(v, value);
-    _mm256_storeu_si256((__m256i *)k, index);
-    int best = 0;
-    for (int l = 1; l < 4; l++)
-        if (v[l] > v[best] || (v[l] == v[best] && k[l] < k[best]))
-            best = l;
-    *top = v[best];
-    return k[best];
-}
-
-/* the place of the larger of two values, which goes to top; the first of equal ones */
-static inline int64_t better_of(double *top, int64_t at, double other, int64_t other_at)
-{
-    if (other > *top || (other == *top && other_at < at)) {
-        *top = other;
-        return other_at;
-    }
-    return at;
-}
-
-#define DEFINE_UPDATE_PAIR_AVX2(SUFFIX, T)                                             \
-    static AVX2 int64_t update_pair_##SUFFIX##_avx2(                                   \
-        double *restrict gradient, const double *restrict slope_up,                    \
-        const T *restrict row_i, const T *restrict row_j, double step, int64_t n,      \
-        double *restrict top)                                                          \
-    {                                                                                  \
-        const __m256d t = _mm256_set1_pd(step), minus = _mm256_set1_pd(-0.0);          \
-        const __m256i eight = _mm256_set1_epi64x(8);                                   \
-        __m256d most[2] = {_mm256_set1_pd(-INFINITY), _mm256_set1_pd(-INFINITY)};      \
-        __m256i at[2] = {_mm256_set1_epi64x(-1), _mm256_set1_epi64x(-1)};              \
-        __m256i ks[2] = {_mm256_setr_epi64x(0, 1, 2, 3), _mm256_setr_epi64x(4, 5, 6, 7)}; \
-        int64_t k = 0;                                                                 \
-        for (; k + 8 <= n; k += 8)                                                     \
-            for (int l = 0; l < 2; l++) { /* two chains hide the latency of the compare */ \
-                int64_t p = k + 4 * l;                                                 \
-                __m256d d = _mm256_sub_pd(load4_##SUFFIX(row_i + p), load4_##SUFFIX(row_j + p)); \
-                __m256d g = _mm256_fmadd_pd(t, d, _mm256_loadu_pd(gradient + p));      \
-                _mm256_storeu_pd(gradient + p, g);                                     \
-                __m256d s = _mm256_add_pd(g, _mm256_loadu_pd(slope_up + p));           \
-                __m256d up = _mm256_xor_pd(minus, s);                                  \
-                __m256d more = _mm256_cmp_pd(up, most[l], _CMP_GT_OQ);                 \
-                most[l] = _mm256_blendv_pd(most[l], up, more);                         \
-                at[l] = _mm256_blendv_epi8(at[l], ks[l], _mm256_castpd_si256(more));   \
-                ks[l] = _mm256_add_epi64(ks[l], eight);                                \
+        for (; k < n; k++) {                                                           \
+            G r = up_i + gradient[k] + slope_down[k];                                  \
+            G q = curvature_i + curvature_down[k] - 2 * (G)row_i[k];                   \
+            q = q > least ? q : least;                                                 \
+            wide = r > wide ? r : wide;                                                \
+            if (r > 0 && r * r / q > gain) {                                           \
+                gain = r * r / q;                                                      \
+                place = k;                                                             \
             }                                                                          \
-        double best, other;                                                            \
-        int64_t best_k = best_lane(most[0], at[0], &best);                             \
-        int64_t other_k = best_lane(most[1], at[1], &other);                           \
-        best_k = better_of(&best, best_k, other, other_k);                             \
-        other_k = update_pair_##SUFFIX##_any(gradient + k, slope_up + k, row_i + k, row_j + k, \
-                                             step, n - k, &other);                     \
-        if (other > best) {                                                            \
-            best = other;                                                              \
-            best_k = k + other_k;                                                      \
         }                                                                              \
-        *top = best;                                                                   \
-        return best_k;                                                                 \
+        *bottom = up_i - wide;                                                         \
+        return place;                                                                  \
     }
 
-DEFINE_UPDATE_PAIR_AVX2(f32, float)
-DEFINE_UPDATE_PAIR_AVX2(f64, double)
-
-#define DEFINE_SECOND_INDEX_AVX2(SUFFIX, T)                                            \
-    static AVX2 int64_t second_index_##SUFFIX##_avx2(                                  \
-        const double *restrict gradient, const double *restrict slope_down,            \
-        const double *restrict curvature_down, const T *restrict row_i, double up_i,   \
-        double curvature_i, double floor_, int64_t n, double *restrict gain,           \
-        double *restrict bottom)                                                       \
-    {                                                                                  \
-        const __m256d u = _mm256_set1_pd(up_i), q_i = _mm256_set1_pd(curvature_i);     \
-        const __m256d q_min = _mm256_set1_pd(floor_), two = _mm256_set1_pd(2.0);       \
-        const __m256d zero = _mm256_setzero_pd();                                      \
-        const __m256i eight = _mm256_set1_epi64x(8);                                   \
-        __m256d widest[2] = {_mm256_set1_pd(-INFINITY), _mm256_set1_pd(-INFINITY)};    \
-        __m256d best[2] = {zero, zero};                                                \
-        __m256d best_q[2] = {_mm256_set1_pd(1.0), _mm256_set1_pd(1.0)};                \
-        __m256i at[2] = {_mm256_set1_epi64x(-1), _mm256_set1_epi64x(-1)};              \
-        __m256i ks[2] = {_mm256_setr_epi64x(0, 1, 2, 3), _mm256_setr_epi64x(4, 5, 6, 7)}; \
-        int64_t k = 0;                                                                 \
-        for (; k + 8 <= n; k += 8)                                                     \
-            for (int l = 0; l < 2; l++) {                                              \
-                int64_t p = k + 4 * l;                                                 \
-                __m256d r = _mm256_add_pd(_mm256_add_pd(u, _mm256_loadu_pd(gradient + p)), \
-                                          _mm256_loadu_pd(slope_down + p));            \
-                __m256d q = _mm256_fnmadd_pd(                                          \
-                    two, load4_##SUFFIX(row_i + p),                                    \
-                    _mm256_add_pd(q_i, _mm256_loadu_pd(curvature_down + p)));          \
-                q = _mm256_max_pd(q, q_min);                                           \
-                widest[l] = _mm256_max_pd(widest[l], r);                               \
-                __m256d v = _mm256_max_pd(r, zero);                                    \
-                __m256d v2 = _mm256_mul_pd(v, v);                                      \
-                __m256d better = _mm256_cmp_pd(_mm256_mul_pd(v2, best_q[l]),           \
-                                               _mm256_mul_pd(best[l], q), _CMP_GT_OQ); \
-                best[l] = _mm256_blendv_pd(best[l], v2, better);                       \
-                best_q[l] = _mm256_blendv_pd(best_q[l], q, better);                    \
-                at[l] = _mm256_blendv_epi8(at[l], ks[l], _mm256_castpd_si256(better)); \
-                ks[l] = _mm256_add_epi64(ks[l], eight);                                \
-            }                                                                          \
-        double top, other, wide[4], low;                                               \
-        int64_t best_k = best_lane(_mm256_div_pd(best[0], best_q[0]), at[0], &top);    \
-        int64_t other_k = best_lane(_mm256_div_pd(best[1], best_q[1]), at[1], &other); \
-        best_k = better_of(&top, best_k, other, other_k);                              \
-        _mm256_storeu_pd(wide, _mm256_max_pd(widest[0], widest[1]));                   \
-        double w = wide[0];                                                            \
-        for (int l = 1; l < 4; l++)                                                    \
-            w = wide[l] > w ? wide[l] : w;                                             \
-        other_k = second_index_##SUFFIX##_any(gradient + k, slope_down + k, curvature_down + k, \
-                                              row_i + k, up_i, curvature_i, floor_, n - k, \
-                                              &other, &low);                           \
-        if (other > top) {                                                             \
-            top = other;                                                               \
-            best_k = k + other_k;                                                      \
-        }                                                                              \
-        *gain = top;                                                                   \
-        *bottom = up_i - w < low ? up_i - w : low;                                     \
-        return top > 0 ? best_k : -1;                                                  \
-    }
-
-DEFINE_SECOND_INDEX_AVX2(f32, float)
-DEFINE_SECOND_INDEX_AVX2(f64, double)
-
-#endif
-
-#define DISPATCH_PAIR(SUFFIX, T)                                                       \
-    static int64_t update_pair_##SUFFIX(double *gradient, const double *slope_up,      \
-                                     const T *row_i, const T *row_j, double step,      \
-                                     int64_t n, double *top)                           \
-    {                                                                                  \
-        return BY_CPU(update_pair_##SUFFIX, gradient, slope_up, row_i, row_j, step, n, top); \
-    }                                                                                  \
-    static int64_t second_index_##SUFFIX(const double *gradient, const double *slope_down, \
-                                      const double *curvature_down, const T *row_i,    \
-                                      double up_i, double curvature_i, double floor_,  \
-                                      int64_t n, double *bottom)                       \
-    {                                                                                  \
-        double gain;                                                                   \
-        return BY_CPU(second_index_##SUFFIX, gradient, slope_down, curvature_down,     \
-                      row_i, up_i, curvature_i, floor_, n, &gain, bottom);             \
-    }
-
-DISPATCH_PAIR(f32, float)
-DISPATCH_PAIR(f64, double)
+DEFINE_SECOND_INDEX(second_index_f32, double, doubles, doubles_at, float, LOAD_f32)
+DEFINE_SECOND_INDEX(second_index_f64, double, doubles, doubles_at, double, LOAD_f64)
 
 /* out += sum of delta[r] * rows[slot[r]], strip by strip so that out stays in L1 */
 #define DEFINE_ACCUMULATE(NAME, T)                                                     \
