@@ -143,12 +143,6 @@ PARTS = {
         QUANTILES,
         solver("Block"),
     ),
-    "Newton steps after the barrier": Part(
-        "a few exact steps end an interior-point solve; more barrier steps without them",
-        solver("InteriorPoint", polishing=settings("polishing.Polishing", newton_steps=0)),
-        FEW,
-        solver("InteriorPoint"),
-    ),
     "landmarks of Newton's conjugate gradients": Part(
         "a Nyström preconditioner for large systems; none without it",
         solver("Newton", most_rank=1),

@@ -17,12 +17,12 @@ from .working import Derivatives, starting_point
 
 @dataclass(frozen=True)
 class InteriorPoint(Solver):
-    """Some twenty factorisations of the whole kernel matrix, then Newton steps to rounding.
+    """Some twenty factorisations of the whole kernel matrix, then core steps that settle bounds.
 
     ::
 
         repeat
-            the barrier method on all variables, polished
+            the barrier method on all variables, settled at bounds by core steps
         until the duality gap, recomputed from the data, is small enough or no longer halves
 
     It needs the matrix, a copy and a factor in memory. A start is kept where the method does not
