@@ -88,7 +88,7 @@ def test_lifted_cholesky() -> None:
     rng = np.random.default_rng(0)
     half = rng.normal(size=(20, 5))
     singular = half @ half.T
-    factor = np.tril(lifted_cholesky(singular, 0.0, 1e-6))
+    factor = np.tril(lifted_cholesky(singular.copy().T, 1e-6, alike=True))
     np.testing.assert_allclose(factor @ factor.T, singular, atol=1e-10)
     with pytest.raises(LinAlgError):
-        lifted_cholesky(singular - np.eye(20), 0.0, 1e-6)
+        lifted_cholesky((singular - np.eye(20)).T, 1e-6, alike=True)

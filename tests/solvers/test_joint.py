@@ -595,7 +595,7 @@ def test_limits(solver):
 def test_auto_rescues_a_broken_interior_point():
     X, y = wave(30)
     problem = build(SeparableKernel(rbf(X), np.eye(3)), y, C=0.3, epsilon=0.2)
-    broken = JointInteriorPoint(equations=Equations(lifts=()))  # no factor is ever found
+    broken = JointInteriorPoint(cones=Cones(boundary=np.nan))  # no step is a number
     assert solve(problem, broken).status is Status.NUMERICAL_ERROR
     result = solve(problem, Auto(joint_interior_point=broken))
     assert result.status is Status.SOLVED

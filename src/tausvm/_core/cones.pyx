@@ -149,17 +149,18 @@ cdef class Bounds:
 
 
 cdef class Half:
-    """One side of :class:`Halves`: a part in [0, end] with a ridge; ``end`` may be infinite."""
+    """One side of :class:`Halves`: a part in [0, end] that costs kink·part + ½·ridge·part²; ``end``
+    may be infinite."""
 
     cdef Pairs floor, ceiling
-    cdef double[::1] ridge
+    cdef double[::1] ridge, kink
     #: where a finite end has its slack among those of ``ceiling``, −1 for none
     cdef int64_t[::1] slot
     cdef Py_ssize_t m
 
-    def __init__(self, start, ends, ridge, double size):
+    def __init__(self, start, ends, ridge, kink, double size):
         self.m = len(start)
-        self.ridge = np.array(ridge, dtype=np.float64)
+        self.ridge, self.kink = np.array(ridge), np.array(kink)
         finite = np.isfinite(ends)
         self.slot = np.where(finite, np.cumsum(finite) - 1, -1).astype(np.int64)
         self.floor = Pairs(start, np.full(self.m, size))
@@ -167,7 +168,7 @@ cdef class Half:
         self.ceiling = Pairs(rooms, np.full(len(rooms), size))
 
     cdef inline double gradient(self, Py_ssize_t k) noexcept nogil:
-        cdef double total = self.ridge[k] * self.floor.sv[k] - self.floor.zv[k]
+        cdef double total = self.kink[k] + self.ridge[k] * self.floor.sv[k] - self.floor.zv[k]
         if self.slot[k] >= 0:
             total += self.ceiling.zv[self.slot[k]]
         return total
@@ -210,14 +211,20 @@ cdef class Half:
             out[slots >= 0] = self.ceiling.vanishing(share)[slots[slots >= 0]]
         return out
 
+    def cleared(self, double share):
+        """Whether each part is on its way to 0."""
+        return self.floor.vanishing(share)
+
 
 cdef class Halves:
-    """α = plus − minus, 0 ≤ plus ≤ upper, 0 ≤ minus ≤ −lower, with a ridge of its own each.
+    """α = plus − minus, 0 ≤ plus ≤ upper, 0 ≤ minus ≤ −lower, with a ridge of its own each and a
+    kink at 0.
 
-    For entries of α that start at 0, given by their places row by row; bounds may be infinite;
-    multipliers ``size``. With G the rest of the derivative by α the two equations are
-    G + ridge₊·plus − z₊ + (multiplier of upper) = 0 and −G + ridge₋·minus − z₋ + (that of
-    lower) = 0. The first is that of α; ``excess`` is their sum, which the second must lose.
+    For entries of α, given by their places row by row; bounds may be infinite; multipliers
+    ``size``. With G the rest of the derivative by α the two equations are
+    G + kink + ridge₊·plus − z₊ + (multiplier of upper) = 0 and
+    −G + kink + ridge₋·minus − z₋ + (that of lower) = 0. The first is that of α; ``excess`` is
+    their sum, which the second must lose.
     """
 
     cdef readonly Half plus, minus
@@ -227,16 +234,25 @@ cdef class Halves:
     cdef double[::1] excess
     cdef Py_ssize_t m
 
-    def __init__(self, entries, lower, upper, ridge_minus, ridge_plus, double size):
+    def __init__(self, entries, terms, double size):
         self.entries = np.ascontiguousarray(entries, dtype=np.int64)
         self.at = self.entries
         self.m = len(entries)
-        start = np.minimum(size / np.maximum(ridge_plus, ridge_minus),
-                           0.5 * np.minimum(upper, -lower))
-        self.plus = Half(start, upper, ridge_plus, size)
-        self.minus = Half(start, -lower, ridge_minus, size)
+        lower, upper, kink, ridge_minus, ridge_plus = terms
+        with np.errstate(divide="ignore"):
+            rise = np.minimum(size / ridge_plus, 0.5 * upper)
+            fall = np.minimum(size / ridge_minus, -0.5 * lower)
+        # without a kink only the difference counts, and to begin at 0 saves a step or two
+        least = np.minimum(rise, fall)
+        self.plus = Half(np.where(kink > 0, rise, least), upper, ridge_plus, kink, size)
+        self.minus = Half(np.where(kink > 0, fall, least), -lower, ridge_minus, kink, size)
         self.excess = np.zeros(self.m)
         self.whole = self.after(0.0)
+
+    @property
+    def values(self):
+        """α at these entries."""
+        return np.subtract(self.plus.floor.s, self.minus.floor.s)
 
     def complementarity(self):
         return self.after(0.0)

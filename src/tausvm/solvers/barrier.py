@@ -1,25 +1,25 @@
-"""A primal-dual interior-point method for the dual on a dense matrix.
+"""The interior-point method on a dense matrix, for one level.
 
-With β = p − m, 0 ≤ p ≤ upper, 0 ≤ m ≤ −lower, the dual is a quadratic program,
-
-    min ½(p−m)ᵀK(p−m) − linearᵀ(p−m) + kinkᵀ(p+m) + ½ p·ridge₊·p + ½ m·ridge₋·m
-    [Σ(p−m) = total]
-
-Mehrotra's predictor-corrector steps need one Cholesky factor of K + diagonal each, and
-some twenty steps end at a relative gap of 1e-10 whatever the conditioning: the way out
-where coordinate steps crawl.
+It is that of several levels (:mod:`.joint`) with one: some twenty predictor-corrector steps, each
+with a Cholesky factor of K + diagonal, end at a relative gap of 1e-10 whatever the conditioning.
+The way out where coordinate steps crawl.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..losses.terms import DualTerms
-from .linalg import LinAlgError, cholesky, cholesky_solve, copy_symmetric
+from ..losses.group import GroupTerms
+from ..losses.terms import KINK, DualTerms
+from ..operators import SeparableKernel
+from .joint.iterate import Iterate
+from .joint.settings import Cones, Equations
+from .joint.systems import DenseSystem
+from .linalg import LinAlgError
 
 Array = NDArray[np.float64]
 
@@ -41,12 +41,10 @@ class Barrier:
     #: from this error on, steps that may pass without halving it: then rounding rules
     close: float = 1e-5
     patience: int = 3
-    #: how much of the way to the boundary a step may go
-    boundary: float = 0.995
-    #: a variable is put to 0 or a bound where it is this much nearer to it than its multiplier is
-    #: large, both in units of their means, and this near to it in units of the largest
-    snap: float = 1e-3
-    near: float = 1e-5
+    cones: Cones = field(default_factory=Cones)
+    #: one solution of its equations will do: a second, for what rounding left, takes a fifth longer
+    #: and ends no earlier
+    equations: Equations = field(default_factory=lambda: Equations(refined=False))
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Interior:
     Attributes
     ----------
     snapped : array (n,)
-        β at the end, with variables within rounding of zero or a bound put there.
+        β at the end, with variables on their way to zero or a bound put there.
     central : array (n,)
         β with the least duality gap on the way, strictly inside its bounds. Where K is nearly
         singular and costs are large, its residuals keep a smoothness that snapping destroys.
@@ -80,240 +78,63 @@ def interior_point(
     so, the best point so far is returned.
     """
     settings = settings or Barrier()
-    n = len(linear)
-    movable = np.flatnonzero(terms.upper > terms.lower)
-    if len(movable) < n:  # samples of cost 0 stay at 0
-        snapped, central = np.zeros(n), np.zeros(n)
-        if len(movable) > 0:
-            inner = interior_point(
-                K[np.ix_(movable, movable)],
-                linear[movable],
-                terms.take(movable),
-                total,
-                interrupted,
-                settings,
-            )
-            snapped[movable], central[movable] = inner.snapped, inner.central
-        return Interior(snapped, central)
-    program = _Program(K, linear, terms, total, settings)
-    point = program.start()
-    best, best_error, stalled = point, np.inf, 0
-    most_central, least_gap = point, np.inf
+    snapped, central = np.zeros(len(linear)), np.zeros(len(linear))
+    movable = np.flatnonzero(terms.upper > terms.lower)  # samples of cost 0 stay at 0
+    if len(movable) == len(linear):
+        return _interior_point(K, linear, terms, total, interrupted, settings)
+    if len(movable) > 0:
+        part = K[np.ix_(movable, movable)], linear[movable], terms.take(movable)
+        inner = _interior_point(*part, total, interrupted, settings)
+        snapped[movable], central[movable] = inner.snapped, inner.central
+    return Interior(snapped, central)
+
+
+def _interior_point(
+    K: Array,
+    linear: Array,
+    terms: DualTerms,
+    total: float | None,
+    interrupted: Callable[[], bool],
+    settings: Barrier,
+) -> Interior:
+    offset = total is not None
+    system = DenseSystem(SeparableKernel(K, np.eye(1)), offset, settings.equations)
+    y, own = _one_sided(linear, terms)
+    iterate = Iterate(y[:, None], own, offset, system, settings.cones, total or 0.0)
+    scale = max(float(np.abs(linear).max()), float(terms.kink.max()), 1e-300)
+    snapped = central = iterate.alpha[:, 0]
+    best_error, least_gap, stalled = np.inf, np.inf, 0
     for _ in range(settings.steps):
-        state = program.evaluate(point)
-        if state.gap < least_gap:
-            most_central, least_gap = point, state.gap
-        stalls = 0.5 * best_error <= state.error and best_error < settings.close
-        stalled = stalled + 1 if stalls else 0
-        if state.error < best_error:
-            best, best_error = point, state.error
-        feasible = state.infeasibility <= settings.infeasibility
-        solved = state.complementarity <= settings.tol and feasible
+        beta, residual = iterate.alpha[:, 0], linear - iterate.fitted[:, 0] - iterate.b
+        # what the primal is above the dual
+        gap = float((terms.value(beta) + terms.conjugate(residual) - residual * beta).sum())
+        if gap < least_gap:
+            central, least_gap = beta, gap
+        infeasibility = float(np.abs(iterate.residual()).max()) / scale
+        if total is not None:
+            whole = max(float(np.abs(beta).sum()), 1e-300)
+            infeasibility = max(infeasibility, abs(float(beta.sum()) - total) / whole)
+        complementarity = iterate.relative_complementarity()
+        error = max(complementarity, infeasibility)
+        stalled = stalled + 1 if 0.5 * best_error <= error and best_error < settings.close else 0
+        if error < best_error:
+            snapped, best_error = iterate.settled()[:, 0], error
+        solved = complementarity <= settings.tol and infeasibility <= settings.infeasibility
         # past a stall rounding rules: what follows only gets worse
         if solved or stalled > settings.patience or interrupted():
             break
         try:
-            point = program.step(point, state)
+            iterate.step()
         except LinAlgError:
             break
-    return Interior(program.snapped(best), program.beta(most_central.z))
+    return Interior(snapped, central)
 
 
-@dataclass
-class _Point:
-    """z = (p, m) of the sides that have room, room = bound − z, and the multipliers.
-
-    ``room`` is kept beside z: bound − z would round to 0 where z comes close.
-    """
-
-    z: Array
-    room: Array
-    low: Array  # of z ≥ 0
-    high: Array  # of room ≥ 0; 0 where there is no bound
-    b: float
-
-
-@dataclass
-class _State:
-    """Residuals and size of the complementarity at a point."""
-
-    dual_residual: Array
-    sum_residual: float
-    mu: float
-    complementarity: float
-    infeasibility: float
-    gap: float
-
-    @property
-    def error(self) -> float:
-        return max(self.complementarity, self.infeasibility)
-
-
-class _Program:
-    """The quadratic program, with one index per side that has room."""
-
-    def __init__(
-        self,
-        K: Array,
-        linear: Array,
-        terms: DualTerms,
-        total: float | None,
-        settings: Barrier,
-    ) -> None:
-        self.settings = settings
-        self.K = K
-        self.linear = linear
-        self.terms = terms
-        self.total = total
-        plus = np.flatnonzero(terms.upper > 0)
-        minus = np.flatnonzero(terms.lower < 0)
-        self.index = np.concatenate([plus, minus])
-        self.sign = np.concatenate([np.ones(len(plus)), -np.ones(len(minus))])
-        self.bound = np.concatenate([terms.upper[plus], -terms.lower[minus]])
-        self.finite = np.isfinite(self.bound)
-        self.kink = terms.kink[self.index]
-        self.ridge = np.concatenate([terms.ridge_plus[plus], terms.ridge_minus[minus]])
-        self.scale = max(float(np.abs(linear).max()), float(terms.kink.max()), 1e-300)
-        self.pairs = len(self.index) + int(self.finite.sum())
-
-    def start(self) -> _Point:
-        """The middle of each box, and a plausible size where there is no bound."""
-        largest = float(np.abs(self.linear).max()) or 1.0
-        reach = largest / (float(np.diagonal(self.K).mean() + self.ridge.mean()) or 1.0)
-        z = np.where(self.finite, 0.5 * np.where(self.finite, self.bound, 1.0), reach)
-        room = np.where(self.finite, self.bound - z, 1.0)
-        low = np.full(len(z), self.scale)
-        return _Point(z, room, low, np.where(self.finite, self.scale, 0.0), 0.0)
-
-    def combine(self, values: Array) -> Array:
-        """Sums over the sides of each variable."""
-        sums = np.bincount(self.index, weights=values, minlength=len(self.linear))
-        return sums.astype(np.float64, copy=False)
-
-    def beta(self, z: Array) -> Array:
-        return self.combine(self.sign * z)
-
-    def evaluate(self, at: _Point) -> _State:
-        beta = self.beta(at.z)
-        fitted = self.K @ beta
-        dual_residual = (
-            self.sign * (fitted - self.linear + at.b)[self.index]
-            + self.kink
-            + self.ridge * at.z
-            - at.low
-            + at.high
-        )
-        sum_residual = 0.0 if self.total is None else float(beta.sum()) - self.total
-        products = float(at.z @ at.low + at.room @ at.high)
-        size = abs(float(beta @ self.linear)) + float(beta @ fitted) + 1e-300
-        infeasibility = max(
-            float(np.abs(dual_residual).max()) / self.scale, abs(sum_residual) / float(at.z.sum())
-        )
-        return _State(
-            dual_residual,
-            sum_residual,
-            products / self.pairs,
-            products / size,
-            infeasibility,
-            self.duality_gap(beta, fitted, at.b),
-        )
-
-    def duality_gap(self, beta: Array, fitted: Array, b: float) -> float:
-        """Σ g(β) + g*(r) − rβ with r = linear − Kβ − b: what the primal is above the dual."""
-        residual = self.linear - fitted - b
-        gaps = self.terms.value(beta) + self.terms.conjugate(residual) - residual * beta
-        return float(gaps.sum())
-
-    def step(self, at: _Point, state: _State) -> _Point:
-        """One predictor-corrector step."""
-        system = _System(self, at, state)
-        zero = np.zeros(len(at.z))
-        guess = system.direction(zero, zero)
-        length = self.longest(at, guess)
-        after = float(
-            (at.z + length * guess.z) @ (at.low + length * guess.low)
-            + (at.room + length * guess.room) @ (at.high + length * guess.high)
-        )
-        centre = state.mu * min((after / self.pairs / state.mu) ** 3, 1.0)
-        move = system.direction(
-            centre - guess.z * guess.low,
-            np.where(self.finite, centre - guess.room * guess.high, 0.0),
-        )
-        # the Hessian couples both sides: one common length keeps the residual shrinking
-        length = min(1.0, self.settings.boundary * self.longest(at, move))
-        return _Point(
-            at.z + length * move.z,
-            at.room + length * move.room,
-            at.low + length * move.low,
-            at.high + length * move.high,
-            at.b + length * move.b,
-        )
-
-    def longest(self, at: _Point, move: _Point) -> float:
-        """How far along ``move`` everything stays positive, at most just past a full step."""
-        pairs = [
-            (at.z, move.z),
-            (at.low, move.low),
-            (at.room[self.finite], move.room[self.finite]),
-            (at.high[self.finite], move.high[self.finite]),
-        ]
-        most = 1.0 / self.settings.boundary
-        return min(most, *(_longest(value, step, most) for value, step in pairs))
-
-    def snapped(self, at: _Point) -> Array:
-        """β with the variables put to 0 or a bound whose multiplier says so."""
-        snap, near = self.settings.snap, self.settings.near
-        z = at.z
-        at_zero = z < at.low * float(z.mean() / at.low.mean()) * snap
-        at_bound = at.room < snap * at.high * z.mean() / max(float(at.high.mean()), 1e-300)
-        z = np.where(at_zero & (z < near * z.max()), 0.0, z)
-        reached = self.finite & at_bound & (at.room < near * self.bound)
-        return self.beta(np.where(reached, self.bound, z))
-
-
-class _System:
-    """Newton's equations at a point, reduced to K + diagonal and factorised once."""
-
-    def __init__(self, program: _Program, at: _Point, state: _State) -> None:
-        self.program, self.at, self.state = program, at, state
-        self.diagonal = program.ridge + at.low / at.z + at.high / at.room
-        self.elastic = program.combine(1.0 / self.diagonal)
-        if not np.isfinite(self.elastic).all() or not np.isfinite(self.diagonal).all():
-            raise LinAlgError("the barrier has overflowed")
-        matrix = copy_symmetric(program.K)
-        np.einsum("ii->i", matrix)[:] += 1.0 / np.maximum(self.elastic, 1e-300)
-        self.factor = cholesky(matrix)
-        self.ones = None
-        if program.total is not None:
-            self.ones = cholesky_solve(self.factor, np.ones(len(program.linear)))
-
-    def direction(self, target_low: Array, target_high: Array) -> _Point:
-        """The step towards z·low = target_low, room·high = target_high."""
-        program, at = self.program, self.at
-        pull_low = target_low / at.z - at.low
-        pull_high = target_high / at.room - at.high
-        right = -self.state.dual_residual + pull_low - pull_high
-        pushed = program.combine(program.sign * right / self.diagonal)
-        dbeta = cholesky_solve(self.factor, pushed / self.elastic)
-        db = 0.0
-        if self.ones is not None:
-            db = float((dbeta.sum() + self.state.sum_residual) / self.ones.sum())
-            dbeta -= db * self.ones
-        dfitted = (pushed - dbeta) / self.elastic  # = K dbeta + db
-        dz = (right - program.sign * dfitted[program.index]) / self.diagonal
-        droom = np.where(program.finite, -dz, 0.0)
-        return _Point(
-            dz,
-            droom,
-            pull_low - at.low * dz / at.z,
-            np.where(program.finite, pull_high - at.high * droom / at.room, 0.0),
-            db,
-        )
-
-
-def _longest(value: Array, step: Array, most: float) -> float:
-    """How far value + t·step stays positive, at most so far."""
-    falling = step < 0
-    if not falling.any():
-        return most
-    return float((-value[falling] / step[falling]).min())
+def _one_sided(linear: Array, terms: DualTerms) -> tuple[Array, GroupTerms]:
+    """Targets and terms with the kinks of variables that can only rise, or only fall, in the
+    targets."""
+    rises, falls = terms.upper > 0, terms.lower < 0
+    numbers = terms.numbers.copy()
+    y = linear - np.where(rises & falls, 0.0, np.where(rises, terms.kink, -terms.kink))
+    numbers[KINK][~(rises & falls)] = 0.0
+    return y, GroupTerms(DualTerms(numbers[:, :, None]), 0.0)

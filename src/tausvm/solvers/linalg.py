@@ -18,8 +18,8 @@ Array = NDArray[np.float64]
 #: float32 or float64
 Real = TypeVar("Real", bound=np.floating[Any])
 
-#: the first ridge, as a share of the mean diagonal, that may make up for rounding
-LIFT = 1e-14
+#: the first share of the diagonal that may make up for rounding
+LIFT = 1e-15
 
 
 @dataclass(frozen=True)
@@ -53,30 +53,41 @@ def cholesky(A: NDArray[Real], panels: Panels = PANELS) -> NDArray[Real]:
         if k:
             for r in range(k, n, 4 * width):
                 s = min(r + 4 * width, n)
-                A[r:s, k:e] -= A[r:s, :k] @ A[k:e, :k].T
+                change = A[r:s, :k] @ A[k:e, :k].T
+                A[r:s, k:e] -= np.tril(change) if r == k else change
         A[k:e, k:e] = cholesky(np.asfortranarray(A[k:e, k:e]), panels)
         if e < n:
             A[e:, k:e] = solve_lower(A[k:e, k:e], A[e:, k:e].T).T
     return A
 
 
-def lifted_cholesky(A: Array, least: float, most: float) -> Array:
-    """The lower factor of a symmetric C-ordered matrix whose definiteness rounding may hide.
+def lifted_cholesky(A: Array, most: float, alike: bool = False) -> Array:
+    """The lower factor of a symmetric Fortran-ordered matrix whose definiteness rounding may hide,
+    in place.
 
-    Its diagonal is raised by ``least`` times its mean, and a hundred times more as often as needed.
+    Where it is needed the diagonal is raised by a share of itself, a hundred times more as often
+    as that is not enough; with ``alike`` by one of its mean, for a matrix all of whose rows round
+    alike.
     Raises LinAlgError where ``most`` is not enough: then it is not rounding that fails.
     """
-    scale = float(np.diagonal(A).mean()) or 1.0
-    lift = least
+    entries = np.einsum("ii->i", A)
+    diagonal = entries.copy()
+    if not np.isfinite(diagonal).all():
+        raise LinAlgError("the diagonal has overflowed")
+    unit = (float(diagonal.mean()) or 1.0) if alike else np.abs(diagonal)
+    lift = 0.0
     while True:
         try:
-            lifted = copy_symmetric(A)
-            np.einsum("ii->i", lifted)[:] += lift * scale
-            return cholesky(lifted)
+            entries += lift * unit
+            return cholesky(A)
         except LinAlgError:
             lift = max(100.0 * lift, LIFT)
             if lift > most:
                 raise
+            # what is above the diagonal has stayed
+            A[:] = np.triu(A, 1)
+            A += A.T
+            entries[:] = diagonal
 
 
 def copy_symmetric(A: Array) -> Array:

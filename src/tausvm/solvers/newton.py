@@ -215,7 +215,7 @@ class _Systems:
         matrix = self.problem.operator.block(active, active)
         np.einsum("ii->i", matrix)[:] += ridge
         try:
-            return lifted_cholesky(matrix, 0.0, self.settings.indefinite)
+            return lifted_cholesky(matrix.T, self.settings.indefinite, alike=True)
         except LinAlgError as error:
             raise ValueError(
                 "kernel must be positive semidefinite, got one whose matrix on these data is not"

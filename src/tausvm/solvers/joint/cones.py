@@ -82,16 +82,18 @@ def barriers(terms: GroupTerms, size: float, cones: Cones) -> Barriers:
     """The barriers of these terms, with multipliers of about ``size`` to begin with.
 
     A side of an entry is a bound, a ridge or both. Where both sides have the same ridge it is
-    curvature, and each finite bound a barrier. Where the ridges differ α is split into halves.
+    curvature, and each finite bound a barrier. Where the ridges differ, or there is a kink, α is
+    split into halves.
     A side that reaches nowhere, next to the widest of all, is closed: the entry lives on the
     other side alone, or stays at 0.
     """
     shape = terms.shape
-    lower, upper, _, ridge_minus, ridge_plus = terms.outputs.numbers.reshape(5, -1)
+    numbers = terms.outputs.numbers.reshape(5, -1)
+    lower, upper, kink, ridge_minus, ridge_plus = numbers
     minus, plus = (side.ravel() for side in terms.reaches(size))
     negligible = cones.negligible_reach * max(float(plus.max()), float(minus.max()))
     rises, falls = plus > negligible, minus > negligible
-    split = rises & falls & (ridge_plus != ridge_minus)
+    split = rises & falls & ((ridge_plus != ridge_minus) | (kink > 0))
 
     stiff = size / max(negligible, np.finfo(np.float64).tiny)
     ridge = np.where(rises, ridge_plus, np.where(falls, ridge_minus, stiff))
@@ -106,9 +108,9 @@ def barriers(terms: GroupTerms, size: float, cones: Cones) -> Barriers:
             parts.append(Bounds(held, sign, ends[held], alpha[held], size))
     at = np.flatnonzero(split)
     if len(at):
-        parts.append(
-            Halves(at, lower[at], upper[at], ridge_minus[at], ridge_plus[at], size),
-        )
+        halves = Halves(at, numbers[:, at], size)
+        alpha[at] = halves.values
+        parts.append(halves)
     alpha = alpha.reshape(shape)
     if terms.epsilon > cones.negligible_epsilon * size:
         reach = 0.5 * (plus + minus).reshape(shape).mean(axis=1)

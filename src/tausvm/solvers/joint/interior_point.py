@@ -5,9 +5,8 @@ cone a sample for ε‖αᵢ‖. Newton's equations then are those of the kernel
 and :mod:`.systems` solves them within the Kronecker structure. Some fifteen to twenty-five
 steps end at a relative gap of 1e-8, whatever C and the conditioning.
 
-One level has a method of its own, :mod:`tausvm.solvers.barrier`: on a dense matrix it takes half
-to nine tenths of the time that this one takes with p = 1 (300 to 1,000 rows of BostonHousing and
-airfoil_noise, to a gap of 1e-11), and it serves kinks that differ from sample to sample.
+:mod:`tausvm.solvers.barrier` takes the same steps for one level, whose kinks may differ from sample
+to sample: halves serve them.
 """
 
 from __future__ import annotations

@@ -29,6 +29,8 @@ class Iterate:
         Newton's equations, with the kernel matrix where there is one.
     cones : Cones
         The numbers of its steps.
+    total : float
+        What Σα must be, of every output, with offsets.
     """
 
     def __init__(
@@ -38,8 +40,10 @@ class Iterate:
         offset: bool,
         system: System,
         cones: Cones,
+        total: float = 0.0,
     ) -> None:
         self.y, self.terms, self.system, self.cones = y, terms, system, cones
+        self.total = total
         n, p = y.shape
         self.b = np.median(y, axis=0) if offset else np.zeros(p)
         size = float(np.abs(y - self.b).mean()) + 1e-3 * terms.epsilon
@@ -76,7 +80,7 @@ class Iterate:
     def _step(self) -> None:
         self.system.set_up(Blocks(self.parts, self.ridge.copy()))
         right = -self.residual()
-        missing = -self.alpha.sum(axis=0)
+        missing = self.total - self.alpha.sum(axis=0)
         self._direction(right, missing, FIRST_GUESS)
         if self.parts:
             now = self.complementarity()
@@ -120,6 +124,9 @@ class Iterate:
                 high = part.entries[part.plus.reached(vanishing)]
                 low = part.entries[part.minus.reached(vanishing)]
                 flat[high], flat[low] = upper[high], lower[low]
+                if self.terms.outputs.kink.any():
+                    zero = part.plus.cleared(vanishing) & part.minus.cleared(vanishing)
+                    flat[part.entries[zero]] = 0.0
         if terms.epsilon > 0:
             residual = self.y - self.fitted - self.b
             length = np.sqrt(np.einsum("ij,ij->i", residual, residual))

@@ -46,8 +46,11 @@ class Equations:
     residual: float = 1e-6
     #: and how many steps they may take
     conjugate_steps: int = 200
-    #: rounding may take a positive definite matrix a hair below: shares of its diagonal to add
-    lifts: tuple[float, ...] = (0.0, 1e-15, 1e-13, 1e-11)
+    #: rounding may take a positive definite matrix a hair below: the largest share of its diagonal
+    #: to add
+    lift: float = 1e-11
+    #: whether written-out equations are solved once more for what rounding left
+    refined: bool = True
 
     def work(self, n: int, p: int) -> float:
         """Floating-point operations that a set of truncated equations may take."""

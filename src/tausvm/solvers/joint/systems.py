@@ -11,13 +11,12 @@ what FFᵀ leaves out.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...operators import MatrixOperator, SeparableKernel
-from ..linalg import LinAlgError, cholesky, cholesky_solve, conjugate_gradients
+from ..linalg import cholesky_solve, conjugate_gradients, lifted_cholesky
 from .cones import Blocks
 from .factors import Factor, factor_of
 from .settings import Equations
@@ -53,7 +52,7 @@ class BlockSystem(System):
 
     def set_up(self, blocks: Blocks) -> None:
         self.inverse = blocks.inverses()
-        self.corner = _factorise(self.inverse.sum(axis=0), self.equations.lifts)
+        self.corner = lifted_cholesky(self.inverse.sum(axis=0).T, self.equations.lift)
 
     def solve(self, right: Array, missing: Array) -> tuple[Array, Array]:
         pushed = _times(self.inverse, right)
@@ -68,25 +67,25 @@ class DenseSystem(System):
         self.operator, self.offset, self.equations = operator, offset, equations
         n, p = operator.shape
         if isinstance(operator, SeparableKernel):
-            whole = np.kron(operator.K, operator.B)
+            whole = operator.K * operator.B if p == 1 else np.kron(operator.K, operator.B)
         else:
             whole = np.empty((n * p, n * p))
             for i in range(n):
                 operator.pause()
                 for k in range(p):
                     whole[i * p + k] = operator.column(i, k).ravel()
-        self.whole = whole
+        self.whole, self.room = whole, np.empty_like(whole)
         self.sums = np.tile(np.eye(p), (n, 1)) if offset else np.zeros((n * p, 0))
 
     def set_up(self, blocks: Blocks) -> None:
         assert self.operator is not None
         self.operator.pause()
         n, p = self.operator.shape
-        matrix = self.whole.copy()
+        self.blocks = blocks.matrices()
+        np.copyto(self.room, self.whole)
         index = np.arange(n)
-        matrix.reshape(n, p, n, p)[index, :, index, :] += blocks.matrices()
-        self.matrix = matrix
-        self.factor = _factorise(matrix, self.equations.lifts)
+        self.room.reshape(n, p, n, p)[index, :, index, :] += self.blocks
+        self.factor = lifted_cholesky(self.room.T, self.equations.lift)
         self.columns = cholesky_solve(self.factor, self.sums)
         self.corner = np.asarray(np.linalg.inv(self.sums.T @ self.columns))
 
@@ -101,9 +100,12 @@ class DenseSystem(System):
         flat = right.ravel()
         missing = missing[: self.sums.shape[1]]
         x, db = self._once(flat, missing)
-        # once more, for what rounding left
-        dx, more = self._once(flat - self.matrix @ x - self.sums @ db, missing - self.sums.T @ x)
-        return (x + dx).reshape(right.shape), db + more if self.offset else np.zeros(right.shape[1])
+        if self.equations.refined:
+            own = self.whole @ x + _times(self.blocks, x.reshape(right.shape)).ravel()
+            left = flat - own - self.sums @ db
+            dx, more = self._once(left, missing - self.sums.T @ x)
+            x, db = x + dx, db + more
+        return x.reshape(right.shape), db if self.offset else np.zeros(right.shape[1])
 
 
 class FactorSystem(System):
@@ -134,7 +136,7 @@ class FactorSystem(System):
             whole[m:, m:] = self.inverse.sum(axis=0)
             whole[:m, m:] = self.factor.cross(self.inverse)
             whole[m:, :m] = whole[:m, m:].T
-        self.reduced = _factorise(whole, self.equations.lifts)
+        self.reduced = lifted_cholesky(whole, self.equations.lift)
 
     def _times_matrix(self, x: Array) -> Array:
         """(K + blockdiag D)x."""
@@ -199,18 +201,3 @@ def system_for(operator: MatrixOperator, offset: bool, equations: Equations) -> 
 def _times(blocks: Array, v: Array) -> Array:
     """blocksᵢ vᵢ."""
     return np.asarray((blocks @ v[:, :, None])[:, :, 0])
-
-
-def _factorise(matrix: NDArray[Any], lifts: tuple[float, ...]) -> Array:
-    """A Cholesky factor; rounding may have taken a positive definite matrix a hair below."""
-    diagonal = np.abs(np.einsum("ii->i", matrix))
-    if not np.isfinite(diagonal).all():
-        raise LinAlgError("the barrier has overflowed")
-    for lift in lifts:
-        lifted = np.array(matrix, order="F")
-        np.einsum("ii->i", lifted)[:] += lift * diagonal
-        try:
-            return cholesky(lifted)
-        except LinAlgError:
-            continue
-    raise LinAlgError("not positive definite")
