@@ -35,3 +35,20 @@ cdef inline int check_rows(Py_ssize_t width, Py_ssize_t stride, Py_ssize_t item,
         return check(width >= m, "rows must have a column for each variable")
     check(gather.shape[0] == m, "gather must have an entry for each variable")
     return check_places(gather, width, "gather must name columns of rows")
+
+
+ctypedef fused single_or_double:
+    float
+    double
+
+
+cdef inline const single_or_double* working_row(
+        const single_or_double[:, :] rows, const int64_t[::1] slots, const int64_t[::1] gather,
+        bint gathering, Py_ssize_t i, single_or_double[::1] scratch) noexcept nogil:
+    """Row i of a working problem: where it lies, or its columns ``gather`` in ``scratch``."""
+    cdef Py_ssize_t k
+    if not gathering:
+        return &rows[slots[i], 0]
+    for k in range(scratch.shape[0]):
+        scratch[k] = rows[slots[i], gather[k]]
+    return &scratch[0]

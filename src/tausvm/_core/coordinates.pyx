@@ -15,22 +15,16 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
 import numpy as np
 
-from .checks cimport check, check_rows
+from .checks cimport check, check_rows, working_row
 
 cdef extern from "loops.h" nogil:
     double one_variable(double, double, double, double, double, double)
-    void update_gains_f32(double*, const double*, const double*, int64_t, const double*,
-                          const float*, const float*, double, double, int64_t, int64_t,
-                          int64_t*, double*)
-    void update_gains_f64(double*, const double*, const double*, int64_t, const double*,
-                          const double*, const double*, double, double, int64_t, int64_t,
-                          int64_t*, double*)
-    void update_box_gains_f32(double*, const double*, int64_t, const double*, const double*,
-                              const float*, const float*, double, double, int64_t, int64_t,
-                              int64_t*, double*)
-    void update_box_gains_f64(double*, const double*, int64_t, const double*, const double*,
-                              const double*, const double*, double, double, int64_t, int64_t,
-                              int64_t*, double*)
+    # in the precision of the rows
+    void update_gains(double*, const double*, const double*, int64_t, const double*, const void*,
+                      const void*, double, double, int64_t, int64_t, int64_t*, double*)
+    void update_box_gains(double*, const double*, int64_t, const double*, const double*,
+                          const void*, const void*, double, double, int64_t, int64_t, int64_t*,
+                          double*)
 
 ctypedef fused real:
     float
@@ -229,22 +223,13 @@ cdef class CoordinateState:
                 begin, end = end, m
                 index, gain = second, gain_j
             if self.box:
-                if real is float:
-                    update_box_gains_f32(&self.gradient[0], &self.room[0, 0], m,
-                                         &self.diagonal[0], &self.terms[6, 0], row_i, row_j,
-                                         step_i, step_j, begin, end, index, gain)
-                else:
-                    update_box_gains_f64(&self.gradient[0], &self.room[0, 0], m,
-                                         &self.diagonal[0], &self.terms[6, 0], row_i, row_j,
-                                         step_i, step_j, begin, end, index, gain)
-            elif real is float:
-                update_gains_f32(&self.gradient[0], &self.beta[0], &self.terms[0, 0], m,
-                                 &self.diagonal[0], row_i, row_j, step_i, step_j, begin, end,
+                update_box_gains(&self.gradient[0], &self.room[0, 0], m, &self.diagonal[0],
+                                 &self.terms[6, 0], row_i, row_j, step_i, step_j, begin, end,
                                  index, gain)
             else:
-                update_gains_f64(&self.gradient[0], &self.beta[0], &self.terms[0, 0], m,
-                                 &self.diagonal[0], row_i, row_j, step_i, step_j, begin, end,
-                                 index, gain)
+                update_gains(&self.gradient[0], &self.beta[0], &self.terms[0, 0], m,
+                             &self.diagonal[0], row_i, row_j, step_i, step_j, begin, end,
+                             index, gain)
 
     def run(self, const real[:, :] rows, const int64_t[::1] slots, const int64_t[::1] gather,
             double tol, int64_t max_steps):
@@ -255,9 +240,9 @@ cdef class CoordinateState:
             return OPTIMAL
         check_rows(rows.shape[1], rows.strides[1], sizeof(real), rows.shape[0], slots, gather, m)
         cdef bint gathering = gather is not None
-        cdef real[:, ::1] scratch
+        cdef real[::1] scratch_i, scratch_j
         if gathering:
-            scratch = np.empty((2, m), dtype=np.float32 if real is float else np.float64)
+            scratch_i, scratch_j = np.empty((2, m), np.float32 if real is float else np.float64)
         cdef const real* row_i
         cdef const real* row_j
         cdef Py_ssize_t i = 0, j = 0, k, p, q, anchor
@@ -267,7 +252,7 @@ cdef class CoordinateState:
         cdef int64_t done = 0
         cdef int status = 1
         cdef int kind = self.working_set
-        cdef int c, spare
+        cdef int c
         self.needed = -1
         # a determinant relative to a·b that the rows' rounding cannot tell from 0
         self.singular = 1e-6 if real is float else 1e-14
@@ -295,12 +280,7 @@ cdef class CoordinateState:
                     self.needed = i if slots[i] < 0 else j
                     status = 2
                     break
-                if gathering:
-                    for k in range(m):
-                        scratch[0, k] = rows[slots[i], gather[k]]
-                    row_i = &scratch[0, 0]
-                else:
-                    row_i = &rows[slots[i], 0]
+                row_i = working_row(rows, slots, gather, gathering, i, scratch_i)
                 step_j = 0
                 row_j = row_i
                 if kind == 1:
@@ -309,12 +289,7 @@ cdef class CoordinateState:
                     step_i = value - self.beta[i]
                     self.beta[i] = value
                 else:
-                    if gathering:
-                        for k in range(m):
-                            scratch[1, k] = rows[slots[j], gather[k]]
-                        row_j = &scratch[1, 0]
-                    else:
-                        row_j = &rows[slots[j], 0]
+                    row_j = working_row(rows, slots, gather, gathering, j, scratch_j)
                     best = self.solve_pair(i, j, row_i[j])
                     anchor = i
                     q = j
@@ -349,19 +324,12 @@ cdef class CoordinateState:
                         status = 2
                         break
                     if anchor != i:
-                        i = anchor
+                        i, j = anchor, q
                         row_i = row_j
-                        spare = 0
-                    else:
-                        spare = 1
-                    if q != j or spare == 0:
+                        row_j = working_row(rows, slots, gather, gathering, j, scratch_i)
+                    elif q != j:
                         j = q
-                        if gathering:
-                            for k in range(m):
-                                scratch[spare, k] = rows[slots[j], gather[k]]
-                            row_j = &scratch[spare, 0]
-                        else:
-                            row_j = &rows[slots[j], 0]
+                        row_j = working_row(rows, slots, gather, gathering, j, scratch_j)
                     step_i = best.beta_i - self.beta[i]
                     step_j = best.beta_j - self.beta[j]
                     self.beta[i] = best.beta_i

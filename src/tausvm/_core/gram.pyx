@@ -6,16 +6,10 @@ from libc.stdint cimport int64_t
 from .checks cimport check, check_places
 
 cdef extern from "loops.h" nogil:
-    void rbf_row_f32(const float*, int64_t, const float*, int64_t, int64_t, float, float*)
-    void rbf_row_f64(const double*, int64_t, const double*, int64_t, int64_t, double, double*)
-    void laplacian_row_f32(const float*, int64_t, const float*, int64_t, int64_t, float, float*)
-    void laplacian_row_f64(const double*, int64_t, const double*, int64_t, int64_t, double, double*)
-    void rbf_from_products_f32(const double*, const double*, double, int64_t, double, float*)
-    void rbf_from_products_f64(const double*, const double*, double, int64_t, double, double*)
-    void accumulate_f32(const float*, int64_t, const int64_t*, const double*, int64_t, int64_t,
-                        double*)
-    void accumulate_f64(const double*, int64_t, const int64_t*, const double*, int64_t, int64_t,
-                        double*)
+    # in the precision of the pointers whose type is not named
+    void distance_row(bint, const void*, int64_t, const void*, int64_t, int64_t, double, void*)
+    void rbf_of_products(const double*, const double*, double, int64_t, double, void*)
+    void accumulate(const void*, int64_t, const int64_t*, const double*, int64_t, int64_t, double*)
 
 ctypedef fused real:
     float
@@ -36,20 +30,7 @@ def distance_kernel(const real[:, ::1] features, const real[:, ::1] points, doub
     check_places(places, out.shape[0], "places must name rows of out")
     with nogil:
         for i in range(points.shape[0]):
-            if real is float:
-                if squared:
-                    rbf_row_f32(&features[0, 0], n, &points[i, 0], d, n, <float>gamma,
-                                &out[places[i], 0])
-                else:
-                    laplacian_row_f32(&features[0, 0], n, &points[i, 0], d, n, <float>gamma,
-                                      &out[places[i], 0])
-            else:
-                if squared:
-                    rbf_row_f64(&features[0, 0], n, &points[i, 0], d, n, gamma,
-                                &out[places[i], 0])
-                else:
-                    laplacian_row_f64(&features[0, 0], n, &points[i, 0], d, n, gamma,
-                                      &out[places[i], 0])
+            distance_row(squared, &features[0, 0], n, &points[i, 0], d, n, gamma, &out[places[i], 0])
 
 
 def distance_product(const double[:, ::1] features, const double[:, ::1] points, double gamma,
@@ -66,10 +47,7 @@ def distance_product(const double[:, ::1] features, const double[:, ::1] points,
         for start in range(0, n, 512):
             m = min(512, n - start)
             for i in range(points.shape[0]):
-                if squared:
-                    rbf_row_f64(&features[0, start], n, &points[i, 0], d, m, gamma, strip)
-                else:
-                    laplacian_row_f64(&features[0, start], n, &points[i, 0], d, m, gamma, strip)
+                distance_row(squared, &features[0, start], n, &points[i, 0], d, m, gamma, strip)
                 for k in range(m):
                     out[start + k] += beta[i] * strip[k]
 
@@ -88,12 +66,8 @@ def rbf_from_products(const double[:, ::1] products, const double[::1] row_norms
     check_places(places, out.shape[0], "places must name rows of out")
     with nogil:
         for i in range(m):
-            if real is float:
-                rbf_from_products_f32(&products[i, 0], &column_norms[0], row_norms[i], n, gamma,
-                                      &out[places[i], 0])
-            else:
-                rbf_from_products_f64(&products[i, 0], &column_norms[0], row_norms[i], n, gamma,
-                                      &out[places[i], 0])
+            rbf_of_products(&products[i, 0], &column_norms[0], row_norms[i], n, gamma,
+                            &out[places[i], 0])
 
 
 def accumulate_rows(const real[:, :] rows, const int64_t[::1] slots, const double[::1] delta,
@@ -108,10 +82,7 @@ def accumulate_rows(const real[:, :] rows, const int64_t[::1] slots, const doubl
     check_places(slots, rows.shape[0], "slots must name rows")
     cdef Py_ssize_t stride = rows.strides[0] // sizeof(real)
     with nogil:
-        if real is float:
-            accumulate_f32(&rows[0, 0], stride, &slots[0], &delta[0], count, n, &out[0])
-        else:
-            accumulate_f64(&rows[0, 0], stride, &slots[0], &delta[0], count, n, &out[0])
+        accumulate(&rows[0, 0], stride, &slots[0], &delta[0], count, n, &out[0])
 
 
 def gather_block(const real[:, :] rows, const int64_t[::1] slots, const int64_t[::1] columns,

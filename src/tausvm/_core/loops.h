@@ -10,6 +10,10 @@
 
 #include "clones.h"
 
+/* a loop in the precision of the rows that it is given */
+#define BY_TYPE(P, NAME) _Generic((P), \
+    float *: NAME##_f32, const float *: NAME##_f32, double *: NAME##_f64, const double *: NAME##_f64)
+
 #define CHUNK 64   /* columns per step of a search: one horizontal maximum each */
 #define STRIP 512  /* columns per step of a fill: accumulators stay in L1 */
 #define LANES 8
@@ -101,28 +105,26 @@ DEFINE_DISTANCE_ROW(rbf_row_f32, float, exp_f32, diff * diff)
 DEFINE_DISTANCE_ROW(rbf_row_f64, double, exp_f64, diff * diff)
 DEFINE_DISTANCE_ROW(laplacian_row_f32, float, exp_f32, (diff < 0 ? -diff : diff))
 DEFINE_DISTANCE_ROW(laplacian_row_f64, double, exp_f64, (diff < 0 ? -diff : diff))
+#define distance_row(SQUARED, XT, ...)                                                 \
+    ((SQUARED) ? BY_TYPE(XT, rbf_row)(XT, __VA_ARGS__) : BY_TYPE(XT, laplacian_row)(XT, __VA_ARGS__))
 
 /* ---- RBF from inner products (many features): d^2 = |a|^2 + |b|^2 - 2 a.b ---- */
 
-static TAUSVM_CLONES void rbf_from_products_f32(const double *restrict products,
-                                                const double *restrict norms, double norm,
-                                                int64_t n, double gamma, float *restrict out)
-{
-    for (int64_t j = 0; j < n; j++) {
-        double distance = norm + norms[j] - 2.0 * products[j];
-        out[j] = exp_f32((float)(-gamma * (distance > 0 ? distance : 0)));
+#define DEFINE_RBF_FROM_PRODUCTS(NAME, T, EXP)                                         \
+    static TAUSVM_CLONES void NAME(const double *restrict products,                    \
+                                   const double *restrict norms, double norm, int64_t n, \
+                                   double gamma, T *restrict out)                      \
+    {                                                                                  \
+        for (int64_t j = 0; j < n; j++) {                                              \
+            double distance = norm + norms[j] - 2.0 * products[j];                     \
+            out[j] = EXP((T)(-gamma * (distance > 0 ? distance : 0)));                 \
+        }                                                                              \
     }
-}
 
-static TAUSVM_CLONES void rbf_from_products_f64(const double *restrict products,
-                                                const double *restrict norms, double norm,
-                                                int64_t n, double gamma, double *restrict out)
-{
-    for (int64_t j = 0; j < n; j++) {
-        double distance = norm + norms[j] - 2.0 * products[j];
-        out[j] = exp_f64(-gamma * (distance > 0 ? distance : 0));
-    }
-}
+DEFINE_RBF_FROM_PRODUCTS(rbf_from_products_f32, float, exp_f32)
+DEFINE_RBF_FROM_PRODUCTS(rbf_from_products_f64, double, exp_f64)
+#define rbf_of_products(PRODUCTS, NORMS, NORM, N, GAMMA, OUT) \
+    BY_TYPE(OUT, rbf_from_products)(PRODUCTS, NORMS, NORM, N, GAMMA, OUT)
 
 /* ---- searches over an interval of the working variables ---- */
 
@@ -212,6 +214,7 @@ typedef int64_t doubles_at __attribute__((vector_size(32), aligned(8), may_alias
 
 DEFINE_UPDATE_PAIR(update_pair_f32, double, doubles, doubles_at, float, LOAD_f32)
 DEFINE_UPDATE_PAIR(update_pair_f64, double, doubles, doubles_at, double, LOAD_f64)
+#define update_pair(G, S, ROW, ...) BY_TYPE(ROW, update_pair)(G, S, ROW, __VA_ARGS__)
 
 /* The index of the second variable of a pair: the largest gain
  * (up_i - down_j)^2 / curvature with down_j = -gradient_j - slope_down_j < up_i, -1 where none
@@ -270,6 +273,7 @@ DEFINE_UPDATE_PAIR(update_pair_f64, double, doubles, doubles_at, double, LOAD_f6
 
 DEFINE_SECOND_INDEX(second_index_f32, double, doubles, doubles_at, float, LOAD_f32)
 DEFINE_SECOND_INDEX(second_index_f64, double, doubles, doubles_at, double, LOAD_f64)
+#define second_index(G, S, C, ROW, ...) BY_TYPE(ROW, second_index)(G, S, C, ROW, __VA_ARGS__)
 
 /* out += sum of delta[r] * rows[slot[r]], strip by strip so that out stays in L1 */
 #define DEFINE_ACCUMULATE(NAME, T)                                                     \
@@ -304,6 +308,7 @@ DEFINE_SECOND_INDEX(second_index_f64, double, doubles, doubles_at, double, LOAD_
 
 DEFINE_ACCUMULATE(accumulate_f32, float)
 DEFINE_ACCUMULATE(accumulate_f64, double)
+#define accumulate(ROWS, ...) BY_TYPE(ROWS, accumulate)(ROWS, __VA_ARGS__)
 
 /* One variable alone: the minimiser of ½ q β² − c β + kink|β| + ½ ridge β² on
  * [lower, upper], with the reciprocals of q + ridge on both sides. A flat direction has a
@@ -373,6 +378,8 @@ static inline double one_variable_gain(double c, double q, double beta, double n
 
 DEFINE_UPDATE_GAINS(update_gains_f32, float)
 DEFINE_UPDATE_GAINS(update_gains_f64, double)
+#define update_gains(G, BETA, TABLE, STRIDE, DIAGONAL, ROW, ...) \
+    BY_TYPE(ROW, update_gains)(G, BETA, TABLE, STRIDE, DIAGONAL, ROW, __VA_ARGS__)
 
 /* The same for a loss that is bounds alone (no kink, no ridge: pinball, hinge): a step is
  * -gradient / q cut to the room left, so that fewer numbers pass through the cache.
@@ -407,5 +414,7 @@ DEFINE_UPDATE_GAINS(update_gains_f64, double)
 
 DEFINE_UPDATE_BOX_GAINS(update_box_gains_f32, float)
 DEFINE_UPDATE_BOX_GAINS(update_box_gains_f64, double)
+#define update_box_gains(G, ROOM, STRIDE, DIAGONAL, INVERSE, ROW, ...) \
+    BY_TYPE(ROW, update_box_gains)(G, ROOM, STRIDE, DIAGONAL, INVERSE, ROW, __VA_ARGS__)
 
 #endif

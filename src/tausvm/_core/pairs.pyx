@@ -18,17 +18,13 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 import numpy as np
 
-from .checks cimport check, check_rows
+from .checks cimport check, check_rows, working_row
 
 cdef extern from "loops.h" nogil:
-    int64_t update_pair_f32(double*, const double*, const float*, const float*, double, int64_t,
-                            double*)
-    int64_t update_pair_f64(double*, const double*, const double*, const double*, double, int64_t,
-                            double*)
-    int64_t second_index_f32(const double*, const double*, const double*, const float*, double,
-                             double, double, int64_t, double*)
-    int64_t second_index_f64(const double*, const double*, const double*, const double*, double,
-                             double, double, int64_t, double*)
+    # in the precision of the rows
+    int64_t update_pair(double*, const double*, const void*, const void*, double, int64_t, double*)
+    int64_t second_index(const double*, const double*, const double*, const void*, double, double,
+                         double, int64_t, double*)
 
 ctypedef fused real:
     float
@@ -157,12 +153,12 @@ cdef class PairState:
             return OPTIMAL
         check_rows(rows.shape[1], rows.strides[1], sizeof(real), rows.shape[0], slots, gather, m)
         cdef bint gathering = gather is not None
-        cdef real[:, ::1] scratch
+        cdef real[::1] scratch_i, scratch_j
         if gathering:
-            scratch = np.empty((2, m), dtype=np.float32 if real is float else np.float64)
+            scratch_i, scratch_j = np.empty((2, m), np.float32 if real is float else np.float64)
         cdef const real* row_i
         cdef const real* row_j
-        cdef Py_ssize_t i, j, k
+        cdef Py_ssize_t i, j
         cdef double up_i = 0, down = 0, slope, eta, step, kept
         cdef int64_t done = 0
         cdef int status = 1
@@ -170,8 +166,8 @@ cdef class PairState:
         self.needed = -1
         with nogil:
             # a zero step along the diagonal selects without moving anything
-            i = update_pair_f64(&self.gradient[0], &self.slope_up[0], &self.diagonal[0],
-                                &self.diagonal[0], 0.0, m, &up_i)
+            i = update_pair(&self.gradient[0], &self.slope_up[0], &self.diagonal[0],
+                            &self.diagonal[0], 0.0, m, &up_i)
             while True:
                 if i < 0:
                     self.violation = 0
@@ -181,27 +177,14 @@ cdef class PairState:
                     self.needed = i
                     status = 2
                     break
-                if gathering:
-                    for k in range(m):
-                        scratch[0, k] = rows[slots[i], gather[k]]
-                    row_i = &scratch[0, 0]
-                else:
-                    row_i = &rows[slots[i], 0]
+                row_i = working_row(rows, slots, gather, gathering, i, scratch_i)
                 # i is no partner of its own, whatever rounding makes of up − down
                 kept = self.slope_down[i]
                 self.slope_down[i] = -INFINITY
-                if real is float:
-                    j = second_index_f32(&self.gradient[0], &self.slope_down[0],
-                                         &self.curvature_down[0], row_i, up_i,
-                                         self.diagonal[i] + self.terms[4 if self.beta[i] >= 0
-                                                                       else 3, i],
-                                         floor_, m, &down)
-                else:
-                    j = second_index_f64(&self.gradient[0], &self.slope_down[0],
-                                         &self.curvature_down[0], row_i, up_i,
-                                         self.diagonal[i] + self.terms[4 if self.beta[i] >= 0
-                                                                       else 3, i],
-                                         floor_, m, &down)
+                j = second_index(&self.gradient[0], &self.slope_down[0], &self.curvature_down[0],
+                                 row_i, up_i,
+                                 self.diagonal[i] + self.terms[4 if self.beta[i] >= 0 else 3, i],
+                                 floor_, m, &down)
                 self.slope_down[i] = kept
                 self.violation = up_i - down
                 self.up = up_i
@@ -216,12 +199,7 @@ cdef class PairState:
                     self.needed = j
                     status = 2
                     break
-                if gathering:
-                    for k in range(m):
-                        scratch[1, k] = rows[slots[j], gather[k]]
-                    row_j = &scratch[1, 0]
-                else:
-                    row_j = &rows[slots[j], 0]
+                row_j = working_row(rows, slots, gather, gathering, j, scratch_j)
                 slope = -(up_i + self.gradient[j] + self.slope_down[j])
                 eta = self.diagonal[i] + self.diagonal[j] - 2.0 * row_i[j]
                 if eta < 0:
@@ -230,11 +208,6 @@ cdef class PairState:
                 self.classify(i)
                 self.classify(j)
                 done += 1
-                if real is float:
-                    i = update_pair_f32(&self.gradient[0], &self.slope_up[0], row_i, row_j,
-                                        step, m, &up_i)
-                else:
-                    i = update_pair_f64(&self.gradient[0], &self.slope_up[0], row_i, row_j,
-                                        step, m, &up_i)
+                i = update_pair(&self.gradient[0], &self.slope_up[0], row_i, row_j, step, m, &up_i)
         self.steps += done
         return status
