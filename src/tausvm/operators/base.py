@@ -33,6 +33,8 @@ class Operator(ABC):
     watch: Callable[[], None] | None = None
     #: whether solvers see rounded values, so that a β found with them solves a problem nearby
     rounded: bool = False
+    #: bytes of kernel values that are computed at a time
+    chunk_bytes: int = CHUNK_BYTES
 
     @property
     @abstractmethod
@@ -64,6 +66,10 @@ class Operator(ABC):
     def inner(self, function: Array, other: Array) -> float:
         """⟨f, g⟩."""
         return float(np.vdot(function, self.values(other)))
+
+    def chunk_rows(self, columns: int) -> int:
+        """How many rows of kernel values are computed at a time."""
+        return max(1, self.chunk_bytes // (8 * max(columns, 1)))
 
     def pause(self) -> None:
         """A moment at which long work may be ended."""

@@ -12,7 +12,7 @@ from scipy.linalg.blas import dsymv, ssymv
 from .._core.gram import accumulate_rows, gather_block
 from ..kernels.points import Points
 from ..kernels.scalar import Kernel
-from .base import CHUNK_BYTES, SECONDS_AN_ENTRY, Operator
+from .base import SECONDS_AN_ENTRY, Operator
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -21,6 +21,17 @@ Index = NDArray[np.int64]
 FEWEST_ROWS = 3
 #: bytes for blocks and factors where the rows leave none of the budget
 FACTOR_BYTES = 1 << 26
+
+
+def kernel_block(operator: Operator, kernel: Kernel, points: Points, i: Index, j: Index) -> Array:
+    """k(xᵢ, xⱼ) in float64, in the operator's chunks."""
+    columns = points.take(j)
+    out = np.empty((len(i), len(j)))
+    step = operator.chunk_rows(len(j))
+    for start in range(0, len(i), step):
+        operator.pause()
+        out[start : start + step] = kernel.between(points.take(i[start : start + step]), columns)
+    return out
 
 
 class KernelOperator(Operator):
@@ -148,9 +159,6 @@ class CachedKernel(KernelOperator):
     def spare_bytes(self) -> float:
         return max(self._budget - self.rows.nbytes, FACTOR_BYTES)
 
-    def _chunk_rows(self, columns: int) -> int:
-        return max(1, CHUNK_BYTES // (8 * max(columns, 1)))
-
     def require(self, index: Index) -> None:
         self._clock += 1
         held = self.slots[index]
@@ -161,7 +169,7 @@ class CachedKernel(KernelOperator):
         # side by side in the order of their coming: rows spread over all places would touch
         # more memory than they fill
         places = self._places(len(missing))
-        step = self._chunk_rows(len(self))
+        step = self.chunk_rows(len(self))
         for start in range(0, len(missing), step):
             self.pause()
             part = missing[start : start + step]
@@ -198,7 +206,7 @@ class CachedKernel(KernelOperator):
             return super().held_block(index)
         points = self.points.take(index)
         out = np.empty((len(index), len(index)), dtype=self.rows.dtype)
-        step = self._chunk_rows(len(index))
+        step = self.chunk_rows(len(index))
         for start in range(0, len(index), step):
             self.pause()
             where = np.arange(start, min(start + step, len(index)))
@@ -206,19 +214,12 @@ class CachedKernel(KernelOperator):
         return out
 
     def block(self, i: Index, j: Index) -> Array:
-        columns = self.points.take(j)
-        out = np.empty((len(i), len(j)))
-        step = self._chunk_rows(len(j))
-        for start in range(0, len(i), step):
-            self.pause()
-            part = self.points.take(i[start : start + step])
-            out[start : start + step] = self.kernel.between(part, columns)
-        return out
+        return kernel_block(self, self.kernel, self.points, i, j)
 
     def product(self, beta: Array) -> Array:
         support = np.flatnonzero(beta)
         out = np.zeros(len(self))
-        step = self._chunk_rows(len(self))
+        step = self.chunk_rows(len(self))
         for start in range(0, len(support), step):
             self.pause()
             part = support[start : start + step]
@@ -234,41 +235,10 @@ class CachedKernel(KernelOperator):
 
     def certificate_seconds(self, support: int) -> float:
         if self._seconds_a_row is None:
-            few = np.arange(min(self._chunk_rows(len(self)), len(self)))
+            few = np.arange(min(self.chunk_rows(len(self)), len(self)))
             self._timed_product(few, np.ones(len(few)))
         assert self._seconds_a_row is not None
         return support * self._seconds_a_row
-
-
-class GivenKernel(KernelOperator):
-    """A kernel matrix given whole.
-
-    Parameters
-    ----------
-    matrix : array (n, n)
-        Not copied where it is in float64 and C order.
-    cache_size : float
-        Megabytes for factors beside it.
-    """
-
-    def __init__(self, matrix: Array, cache_size: float = 2000.0) -> None:
-        self._budget = cache_size * 2**20
-        self.rows = np.ascontiguousarray(matrix, dtype=np.float64)
-        self.slots = np.arange(len(matrix), dtype=np.int64)
-        self.diagonal = np.diagonal(self.rows).copy()
-
-    @property
-    def spare_bytes(self) -> float:
-        return max(self._budget, FACTOR_BYTES)
-
-    def require(self, index: Index) -> None:
-        pass
-
-    def block(self, i: Index, j: Index) -> Array:
-        return np.asarray(self.rows[np.ix_(i, j)], dtype=np.float64)
-
-    def product(self, beta: Array) -> Array:
-        return np.asarray(self.rows @ beta, dtype=np.float64)
 
 
 class HeldKernel(KernelOperator):
@@ -292,7 +262,29 @@ class HeldKernel(KernelOperator):
         return np.asarray(self.rows[np.ix_(i, j)], dtype=np.float64)
 
     def product(self, beta: Array) -> Array:
+        if not self.rounded:
+            return np.asarray(self.rows @ beta)
         out = np.zeros(len(self))
         support = np.flatnonzero(beta)
         self.add_rows(support, beta[support], out)
         return out
+
+
+class GivenKernel(HeldKernel):
+    """A kernel matrix given whole.
+
+    Parameters
+    ----------
+    matrix : array (n, n)
+        Not copied where it is in float64 and C order.
+    cache_size : float
+        Megabytes for factors beside it.
+    """
+
+    def __init__(self, matrix: Array, cache_size: float = 2000.0) -> None:
+        super().__init__(np.asarray(matrix, dtype=np.float64))
+        self._budget = cache_size * 2**20
+
+    @property
+    def spare_bytes(self) -> float:
+        return max(self._budget, FACTOR_BYTES)

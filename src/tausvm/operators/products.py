@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from ..kernels.points import Points, dense
 from ..kernels.scalar import Kernel
-from .base import CHUNK_BYTES, SECONDS_AN_ENTRY, Operator
+from .base import SECONDS_AN_ENTRY, Operator
+from .kernel import kernel_block
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -32,9 +33,6 @@ class Products(Operator):
 
     A constant of 1 is a penalised offset: a feature that is 1 everywhere.
     """
-
-    #: bytes of kernel values that are computed at a time
-    chunk_bytes = CHUNK_BYTES
 
     def __init__(self, constant: float = 0.0) -> None:
         self.constant = constant
@@ -184,20 +182,12 @@ class KernelProducts(Products):
         return KernelProducts(self.kernel, self.points.take(rows), self.constant)
 
     def _block(self, i: Index, j: Index) -> Array:
-        columns = self.points.take(j)
-        out = np.empty((len(i), len(j)))
-        step = max(1, self.chunk_bytes // (8 * max(len(j), 1)))
-        for start in range(0, len(i), step):
-            self.pause()
-            part = self.points.take(i[start : start + step])
-            out[start : start + step] = self.kernel.between(part, columns)
-        _finite(out)
-        return out
+        return _finite(kernel_block(self, self.kernel, self.points, i, j))
 
     def _product(self, beta: Array) -> Array:
         rows = np.flatnonzero(beta if beta.ndim == 1 else beta.any(axis=1))
         out = np.zeros((len(self), *beta.shape[1:]))
-        step = max(1, self.chunk_bytes // (8 * len(self)))
+        step = self.chunk_rows(len(self))
         for start in range(0, len(rows), step):
             self.pause()
             part = rows[start : start + step]
@@ -229,17 +219,13 @@ class MatrixProducts(Products):
         return np.asarray(self.matrix @ beta)
 
 
-class HeldProducts(Products):
+class HeldProducts(MatrixProducts):
     """The matrix of other products, held whole; products of a linear kernel stay with it."""
 
     def __init__(self, products: Products, matrix: Array | None = None) -> None:
-        super().__init__()
-        self.products = products
         everything = np.arange(len(products))
-        self.matrix = products.block(everything, everything) if matrix is None else matrix
-
-    def __len__(self) -> int:
-        return len(self.matrix)
+        super().__init__(products.block(everything, everything) if matrix is None else matrix)
+        self.products = products
 
     def diagonal(self) -> Array:
         return self.products.diagonal()
@@ -247,13 +233,9 @@ class HeldProducts(Products):
     def take(self, rows: Index) -> HeldProducts:
         return HeldProducts(self.products.take(rows), self.matrix[np.ix_(rows, rows)])
 
-    def _block(self, i: Index, j: Index) -> Array:
-        return self.matrix.take(i, axis=0).take(j, axis=1)  # faster than both at once
-
     def _product(self, beta: Array) -> Array:
-        if isinstance(self.products, LinearProducts):
-            return self.products.product(beta)
-        return np.asarray(self.matrix @ beta)
+        linear = isinstance(self.products, LinearProducts)
+        return self.products.product(beta) if linear else super()._product(beta)
 
     def through(self, rows: Index, points: Index, columns: Array) -> Array:
         products = self.products

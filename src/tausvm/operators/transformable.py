@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import Kernel, Points
-from .base import CHUNK_BYTES
 from .matrix import Index, MatrixOperator
 
 Array = NDArray[np.float64]
@@ -57,20 +56,15 @@ class TransformedKernel(MatrixOperator):
     @cached_property
     def _seconds_a_product(self) -> float:
         n, p = self.shape
-        few = self.images[0].take(slice(0, self._step))
+        few = self.images[0].take(slice(0, self.chunk_rows(n)))
         started = time.perf_counter()
         self._between(few, self.images[0])
         return (time.perf_counter() - started) * p * p * n / len(few)
 
-    @property
-    def _step(self) -> int:
-        """Rows of a piece."""
-        return max(1, CHUNK_BYTES // (8 * self.shape[0]))
-
     def product(self, beta: Array) -> Array:
         n, p = self.shape
         out = np.zeros((n, p))
-        step = self._step
+        step = self.chunk_rows(n)
         for i, rows in enumerate(self.images):
             for start in range(0, n, step):
                 part = rows.take(slice(start, start + step))

@@ -59,7 +59,7 @@ def held(products: Products, cache_size: float, settings: PathSettings) -> Produ
     through_features = isinstance(products, LinearProducts) and (
         n <= settings.whole or not products.points.sparse
     )
-    at_hand = isinstance(products, HeldProducts | MatrixProducts) or through_features
+    at_hand = isinstance(products, MatrixProducts) or through_features
     if not at_hand and 8.0 * n * n <= cache_size * 2**20:
         with suppress(PathStopped):  # then the walk ends before it begins
             return HeldProducts(products)
@@ -86,9 +86,8 @@ class Windows:
         n = len(products)
         self.most_kinks = max(16, settings.window_bytes // (8 * n))
         kernel = products.products if isinstance(products, HeldProducts) else products
-        in_memory = kernel is not products or isinstance(products, MatrixProducts)
         # the window of all points is a second matrix, which must fit beside the first
-        large = in_memory and not isinstance(kernel, LinearProducts)
+        large = isinstance(products, MatrixProducts) and not isinstance(kernel, LinearProducts)
         large = large and 16.0 * n * n <= cache_size * 2**20
         self.whole = n <= (settings.whole_held if large else settings.whole)
         self._window: Window | None = None
