@@ -181,7 +181,8 @@ def best_offset(terms: DualTerms, residual: Array) -> float:
     it is the zero of a smooth function.
     """
     if terms.smooth and not terms.kink.any():
-        return smooth_offset(terms.numbers, residual, None, 0.0)
+        low, high = residual_range(residual, None)
+        return low if low == high else smooth_offset(terms.numbers, residual, None, 0.0)
     active = np.flatnonzero(terms.upper > terms.lower)
     if len(active) == 0:
         return 0.0
