@@ -21,7 +21,7 @@ from sklearn.linear_model import Ridge
 
 import tausvm
 
-from .data import wave
+from .data import PLAIN, wave
 
 Array = NDArray[np.float64]
 
@@ -87,6 +87,7 @@ TUNED = [
     Machine("SVRCV", {**GRID, "epsilon": 0.1, "loss": SQUARED}, False),
     Machine("QuantileSVRCV", {**GRID, "tau": TAU}, True),
     Machine("ExpectileSVRCV", {**GRID, "tau": TAU}, False),
+    Machine("ExpectileSVRCV", {**GRID, **PLAIN, "tau": TAU}, False),
     Machine("LinearSVRCV", {"Cs": [0.01, 0.3, 10.0], "cv": 3, "epsilon": 0.1}, True),
     Machine(
         "LinearSVRCV", {"Cs": [0.01, 0.3, 10.0], "cv": 3, "epsilon": 0.1, "loss": SQUARED}, False
@@ -204,7 +205,9 @@ def test_a_search_chooses_the_same_point(
         scores = one.cv_results_["mean_test_score"]
         assert scores[two.best_index_] == pytest.approx(scores[one.best_index_], rel=1e-3)
         return
-    np.testing.assert_allclose(two.predict(new) / unit - mean, one.predict(new), atol=1e-6, rtol=0)
+    # features are learned by fits to the tolerance of a selection
+    atol = 1e-4 if getattr(one, "learned_", False) else 1e-6
+    np.testing.assert_allclose(two.predict(new) / unit - mean, one.predict(new), atol=atol, rtol=0)
 
 
 # ---- rows ----

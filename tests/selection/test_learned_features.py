@@ -243,11 +243,19 @@ def test_what_is_told_is_what_predicts():
 
 def test_a_difference_counts_by_its_standard_error():
     rng = np.random.default_rng(0)
-    others = rng.uniform(1, 2, size=400)
-    assert errs_less(others - 0.1, others, 100.0)
+    others, ones = rng.uniform(1, 2, size=400), np.ones(400)
+    assert errs_less(others - 0.1, others, ones, 100.0)
     noisy = others - 0.01 + rng.normal(size=400)
-    assert not errs_less(noisy, others, 1.0)
-    assert not errs_less(np.full(400, np.nan), others, 0.0)
+    assert not errs_less(noisy, others, ones, 1.0)
+    assert not errs_less(np.full(400, np.nan), others, ones, 0.0)
+    # a weight is so many rows, and weights of any size are shares of those that there are
+    less = np.array([1.0, 0.2, -0.5, 0.1])
+    for errors in np.linspace(0.1, 3.0, 30):
+        weighted = errs_less(-less, 0 * less, np.array([2.0, 1.0, 1.0, 3.0]), errors)
+        copied = np.repeat(less, [2, 1, 1, 3])
+        assert weighted == errs_less(-copied, 0 * copied, np.ones(7), errors)
+        light = errs_less(-less, 0 * less, np.full(4, 1e-9), errors)
+        assert light == errs_less(-less, 0 * less, np.ones(4), errors)
 
 
 def test_maps_one_after_the_other():

@@ -31,9 +31,10 @@ class FeatureMetric(TransformerMixin, BaseEstimator):
 
         M = mean ∇f ∇fᵀ + z²·mean ∇s ∇sᵀ,    x ↦ M^½ x
 
-    Then both are predicted again from the mapped features, as long as that errs less out of fold,
-    by a paired standard error. :class:`~tausvm.QuantileSVRCV` and its kin do this by themselves;
-    as a transformer the map serves any method of distances or inner products.
+    Then both are predicted again from the mapped features, and so on; a later round counts if it
+    errs less out of fold, by a standard error of the difference.
+    :class:`~tausvm.QuantileSVRCV` and its kin do this by themselves; as a transformer the map
+    serves any method of distances or inner products.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ class FeatureMetric(TransformerMixin, BaseEstimator):
         The levels that are predicted afterwards: the further from ½ they lie, the more does what
         moves the spread of y count beside what moves its mean.
     rounds : int
-        At most so many; a full metric of "auto" has one more.
+        At most so many; with "auto" those of a full metric come after those of a diagonal one.
     cv : int, splitter or iterable of (train, test)
         The folds by which rounds are judged, as in :class:`~tausvm.SVRCV`.
     feature_groups : array of int (n_features,) or None
@@ -64,7 +65,7 @@ class FeatureMetric(TransformerMixin, BaseEstimator):
         What the features count, as shares: they sum to 1. Of features in units of their own
         spread; equal where no round won anything.
     n_rounds_ : int
-        How many rounds the map took, 0 where none won anything.
+        How many rounds the map took, 0 where none was taken.
     n_features_in_ : int
     feature_names_in_ : array of str
         Where X has column names.
@@ -74,6 +75,10 @@ class FeatureMetric(TransformerMixin, BaseEstimator):
     The map has seen the targets of all rows that it was fitted to. Whatever comes after it is
     judged fairly only if the map is learned anew in every fold: cross-validate the pipeline, not
     the step after it.
+
+    With levels off the middle the first round is taken in any case: what moves the spread alone
+    does not show in the errors of a mean. The tuned machines compare it by their own loss, this
+    transformer does not.
 
     Examples
     --------

@@ -41,6 +41,8 @@ Index = NDArray[np.int64]
 
 #: E|Z| of a standard normal Z: what |y − f| is on average where y spreads by 1
 MEAN_DISTANCE = float(np.sqrt(2.0 / np.pi))
+#: losses that differ by less of what a constant costs are equal but for rounding
+ROUNDING = 1e-9
 #: of M's largest eigenvalue; √1e-10 is a hundred-thousandth of the largest weight
 SMALLEST_SHARE = 1e-10
 
@@ -58,7 +60,8 @@ class Round:
     final : array or None
         That of all rows.
     losses : array (n,)
-        Of the proxy on every row, by the fold that has not seen it; NaN where there is none.
+        Squared errors of the proxy on every row, by the fold that has not seen it; NaN where there
+        is none.
     number : int
         How many rounds these maps took.
     """
@@ -71,16 +74,25 @@ class Round:
 
     def beats(self, other: Round, standard_errors: float) -> bool:
         """Whether this one errs less, beyond what chance does to the rows."""
-        return errs_less(self.losses, other.losses, standard_errors)
+        return errs_less(self.losses, other.losses, self.search.task.weight, standard_errors)
 
 
-def errs_less(losses: Array, others: Array, standard_errors: float) -> bool:
-    """Whether losses are less than others of the same rows, by so many standard errors."""
+def errs_less(losses: Array, others: Array, weight: Array, standard_errors: float) -> bool:
+    """Whether losses are less than others of the same rows, by so many standard errors.
+
+    They are in units of about what a constant costs. A weight of k is k rows; weights that sum to
+    less than there are rows are shares of them.
+    """
     less = others - losses
-    less = less[np.isfinite(less)]
+    known = np.isfinite(less)
+    less, weight = less[known], weight[known]
     if len(less) < 2:
         return False
-    return bool(less.mean() > standard_errors * less.std() / np.sqrt(len(less)))
+    share = weight / weight.sum()
+    with np.errstate(over="ignore", invalid="ignore"):  # an error of any size is one
+        mean = float(share @ less)
+        error = np.sqrt(share @ np.square(less - mean) / max(weight.sum(), len(less)))
+    return bool(mean > max(standard_errors * error, ROUNDING))
 
 
 class MetricLearner:
@@ -105,7 +117,8 @@ class MetricLearner:
         rows = _learning_rows(task, self.settings.rows)
         self.task = _proxy_task(task, rows)
         self.data = TrainingSet(self.task.X, self.task.targets, self.task.weight, rows, len(task.y))
-        unit = float(self.task.kernel == "poly" and _mean_square(self.task.X)) or 1.0
+        poly = self.task.kernel == "poly"
+        unit = (_mean_square(self.task.X, self.task.weight) if poly else 1.0) or 1.0
         self.costs = make_axis(self.settings.costs, *cost_range(self.task.weight, 1.0, unit))
 
     def learn(self, metric: str) -> Round:
@@ -192,8 +205,15 @@ class MetricLearner:
 
     def _round(self, search: Search, maps: tuple[Array, ...] | None, final: Array | None) -> Round:
         known = self._complete(search)
-        losses = search.row_losses(0) if known else np.full(len(self.task.y), np.nan)
+        losses = self._squares(search) if known else np.full(len(self.task.y), np.nan)
         return Round(search, maps, final, losses)
+
+    def _squares(self, search: Search) -> Array:
+        """The squared distances of predictions for rows that were not seen, in units of the task.
+
+        A loss of the proxy is half of that, times the weight.
+        """
+        return 2.0 * search.row_losses(0) / self.task.weight / self.task.units.scale**2
 
     def _moments(self, search: Search, full: bool) -> list[Array]:
         """M of every fold, of trace 1: (d,) or (d, d)."""
@@ -201,8 +221,7 @@ class MetricLearner:
         if not self._spread_counts:
             return [_of_trace_one(moment) for moment in of_mean]
         weight = self.task.weight
-        # a loss of the proxy is half the square of its distance
-        distance = np.sqrt(2.0 * search.row_losses(0) / weight) / self.task.units.scale
+        distance = np.sqrt(self._squares(search))
         distance = np.where(np.isfinite(distance), distance, np.nanmean(distance))
         units = Units.of(distance, weight, True)
         size = root_mean_square(distance - units.shift, weight)
@@ -362,6 +381,6 @@ def _mean_variance(X: Matrix, weight: Array) -> float:
     return float((share @ np.square(X - share @ X)).mean())
 
 
-def _mean_square(X: Matrix) -> float:
+def _mean_square(X: Matrix, weight: Array) -> float:
     """The mean of ‖x‖²."""
-    return float(Points(X).squared_norms.mean())
+    return float(Points(X).squared_norms @ (weight / weight.sum()))

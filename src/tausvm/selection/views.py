@@ -145,7 +145,11 @@ def beats(search: Search, other: Search, standard_errors: float) -> bool:
     levels = range(len(search.task.losses))
     if any(found.best(level) is None for found in (search, other) for level in levels):
         return False  # nothing of its grid could be fitted and scored
-    return errs_less(_losses(search), _losses(other), standard_errors)
+    losses, others = _losses(search), _losses(other)
+    if search.task.by_own_losses:
+        return errs_less(losses, others, search.task.weight, standard_errors)
+    unit = max(float(np.abs(others).mean()), np.finfo(np.float64).tiny)
+    return errs_less(losses / unit, others / unit, np.ones(len(losses)), standard_errors)
 
 
 def _losses(search: Search) -> Array:
@@ -160,7 +164,7 @@ def _losses(search: Search) -> Array:
     total = np.zeros(len(task.y))
     for level in range(len(task.losses)):
         constant = max(task.constant_loss(level), np.finfo(np.float64).tiny)
-        total += search.row_losses(level) / constant
+        total += search.row_losses(level) / task.weight / constant
     return total
 
 
