@@ -58,7 +58,8 @@ class Pretended:
 def test_every_estimator_is_on_the_map() -> None:
     drawn = {machines.class_name(name) for name in machines.MACHINES}
     # those of tables are tuned machines of the map behind a preparation
-    assert drawn == set(tausvm.__all__) - {"__version__"} - set(tausvm.tabular.__all__)
+    public = {name for name in tausvm.__all__ if hasattr(getattr(tausvm, name), "predict")}
+    assert drawn == public - set(tausvm.tabular.__all__)
 
 
 def test_a_place_survives_json() -> None:
