@@ -25,8 +25,8 @@ MACHINES = {
     "LinearExpectileSVR": {"C": 100.0},
     "JointQuantileSVR": {**WILD, "output_kernel": "identity"},
     "JointExpectileSVR": {**WILD, "output_kernel": "identity"},
-    "QuantileSVRCV": GRID,
-    "ExpectileSVRCV": GRID,
+    "QuantileSVRCV": {**GRID, "calibrate": None},
+    "ExpectileSVRCV": {**GRID, "feature_metric": None, "kernel": "rbf"},
 }
 rng = np.random.default_rng(3)
 X = rng.normal(size=(50, 2))
