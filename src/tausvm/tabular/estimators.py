@@ -253,7 +253,7 @@ clip, time_limit, verbose, max_iter, random_state
     best_params_, best_score_, best_index_, best_estimator_, fold_params_, members_, dual_gap_, \
 cv_results_, scores_, Cs_, gammas_, fold_rows_, n_splits_, n_iter_, kernel_
         Those of ``machine_``.
-    feature_importances_ : array (n_features_in_,)
+    feature_importances_ : array (n_columns,)
         What the columns count, as shares: the sums of those of their features.
     n_features_in_ : int
         The number of columns.
