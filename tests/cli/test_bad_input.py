@@ -33,14 +33,14 @@ def folder(tmp_path_factory) -> Path:
     write("no_target.csv", y=frame["y"].where(frame.index != 2))
     write("text_target.csv", y=["high"] * 30)
     write("infinite.csv", b=frame["b"].where(frame.index != 4, np.inf))
-    write("names.csv", kind=[f"name {k}" for k in range(30)])
+    write("words.csv", a=frame["a"].astype(object).where(frame.index != 8, "unknown"))
     write("one_class.csv", y=[1] * 30)
     write("weights.csv", w=[-1.0] + [1.0] * 29)
     frame.drop(columns="b").to_csv(folder / "without_b.csv", index=False)
     frame.iloc[:3].to_csv(folder / "short.csv", index=False)
     frame.iloc[:0].to_csv(folder / "header.csv", index=False)
     frame.assign(a=["?"] * 30).to_csv(folder / "text_in_a.csv", index=False)
-    frame.assign(when=pandas.Timestamp("2020-01-01")).to_parquet(folder / "times.parquet")
+    pandas.DataFrame({"same": [1] * 30, "y": frame["y"]}).to_csv(folder / "same.csv", index=False)
     (folder / "empty.csv").write_text("")
     (folder / "twice.csv").write_text("a,a,y\n1,2,3\n")
     (folder / "broken.parquet").write_text("not parquet")
@@ -89,11 +89,11 @@ CASES = {
     "text target": (fit(file="text_target.csv"), ["'y'", "'high'", "row 1"]),
     "missing values": (fit(file="holes.csv"), ["holes.csv", "'a'", "row 7", "--impute"]),
     "infinite values": (fit(file="infinite.csv"), ["'b'", "row 5"]),
-    "times": (fit(file="times.parquet"), ["'when'", "times"]),
-    "too many categories": (
-        fit("--max-categories", "20", file="names.csv"),
-        ["'kind'", "--max-categories"],
+    "words among numbers": (
+        fit(file="words.csv"),
+        ["'a'", "'unknown'", "row 9", "--impute", "--categorical"],
     ),
+    "nothing varies": (fit(file="same.csv"), ["same.csv", "'same'", "1 in all rows"]),
     "wrong feature": (fit("--features", "a,c"), ["'c'", "--features"]),
     "target as feature": (fit("--features", "a,y"), ["'y'", "--features"]),
     "wrong drop": (fit("--drop", "c"), ["'c'", "--drop"]),

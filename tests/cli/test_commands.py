@@ -219,18 +219,17 @@ def test_svmlight_files(tmp_path: Path, capsys) -> None:
     assert run(capsys, "report", model, small[0], "-o", tmp_path / "r.html")[0] == 0
 
 
-def test_imputation_fills_what_is_missing(rent: Path, tmp_path: Path, capsys) -> None:
+def test_missing_values_need_permission(rent: Path, tmp_path: Path, capsys) -> None:
     frame = pandas.read_csv(rent)
-    number = next(name for name in frame.columns if name not in ("rentsqm", "quarter"))
-    frame[number] = frame[number].astype(float)
-    frame.loc[3, number] = np.nan
+    frame["area"] = frame["area"].astype(float)
+    frame.loc[3, "area"] = np.nan
     frame.loc[5, "quarter"] = None
     holes = tmp_path / "holes.csv"
     frame.to_csv(holes, index=False)
     model = tmp_path / "m.skops"
     code, _, heard = run(capsys, "fit", holes, "--target", "rentsqm", "--save", model)
     assert code == 2
-    assert f"{number!r} (row 4)" in heard
+    assert "'area' (row 4)" in heard
     assert "'quarter' (row 6)" in heard
     assert not model.exists()
     fit = ["fit", holes, "--target", "rentsqm", "--impute", "--save", model]
@@ -238,6 +237,131 @@ def test_imputation_fills_what_is_missing(rent: Path, tmp_path: Path, capsys) ->
     code, said, _ = run(capsys, "predict", model, holes)
     assert code == 0
     assert len(said.splitlines()) == 601
+    prepare = load(model)[:-1]
+    features = frame.drop(columns="rentsqm")
+    whole = features.iloc[[3]].assign(area=features["area"].median())
+    told = list(prepare.get_feature_names_out())
+    moved = (prepare.transform(features.iloc[[3]]) - prepare.transform(whole)).ravel()
+    assert [told[k] for k in np.flatnonzero(moved)] == ["area_missing"]
+    assert "quarter_missing" in told
+
+
+def test_a_model_without_permission_refuses_at_predict(rent: Path, tmp_path: Path, capsys) -> None:
+    model, holes = tmp_path / "m.skops", tmp_path / "holes.csv"
+    assert run(capsys, "fit", rent, "--target", "rentsqm", "--save", model)[0] == 0
+    frame = pandas.read_csv(rent).iloc[:6].astype({"area": float})
+    frame.loc[1, "area"] = np.nan
+    frame.to_csv(holes, index=False)
+    for command in (["predict", model, holes], ["report", model, holes, "-o", tmp_path / "r.html"]):
+        code, said, heard = run(capsys, *command)
+        assert (code, said) == (2, "")
+        assert "'area' (row 2); give --impute at fit" in heard
+        assert heard.count("\n") == 1
+
+
+def test_other_columns_in_another_order(rent: Path, tmp_path: Path, capsys) -> None:
+    model, new = tmp_path / "m.skops", tmp_path / "new.csv"
+    assert run(capsys, "fit", rent, "--target", "rentsqm", "--save", model)[0] == 0
+    frame = pandas.read_csv(rent)
+    frame[frame.columns[::-1]].assign(more="x").to_csv(new, index=False)
+    assert run(capsys, "predict", model, rent)[1] == run(capsys, "predict", model, new)[1]
+
+
+@pytest.fixture
+def messy(tmp_path: Path) -> Path:
+    """Flats with a name each, dates, numbers with words among them, many towns and one currency."""
+    rng = np.random.default_rng(0)
+    n = 120
+    days = pandas.Timestamp("2021-01-01") + pandas.to_timedelta(rng.integers(0, 900, n), "D")
+    frame = pandas.DataFrame(
+        {
+            "flat": [f"flat {k}" for k in range(n)],
+            "size": rng.uniform(20, 120, n).round(1),
+            "built": rng.integers(1900, 2020, n).astype(str),
+            "let": days.strftime("%Y-%m-%d"),
+            "town": [f"town {k % 30}" for k in range(n)],
+            "currency": "EUR",
+        }
+    )
+    frame["rent"] = (9 * frame["size"] + rng.normal(0, 40, n)).round(1)
+    frame.loc[[2, 9], "built"] = "?"
+    frame.to_csv(tmp_path / "messy.csv", index=False)
+    return tmp_path / "messy.csv"
+
+
+def test_a_messy_table(messy: Path, tmp_path: Path, capsys) -> None:
+    model, page, out = tmp_path / "m.skops", tmp_path / "r.html", tmp_path / "out.csv"
+    fit = ["fit", messy, "--target", "rent", "--max-categories", "20", "--save", model]
+    code, _, heard = run(capsys, *fit)
+    assert code == 2
+    assert "column 'built' has '?' in row 3, which is not a number" in heard
+    code, said, heard = run(capsys, *fit, "--impute", "--tau", "0.1,0.9", "--json")
+    assert code == 0
+    heard = heard.replace("\n", " ")
+    assert "column 'flat': left out: 120 different texts" in heard
+    assert "--categorical flat takes it in" in heard
+    assert "column 'currency': left out: 'EUR' in all rows" in heard
+    assert "column 'built' has '?' in rows 3, 10, which is not a number" in heard
+    assert "column 'town': 30 categories; more than max_categories=20, so coded by" in heard
+    columns = {c["name"]: c for c in json.loads(said)["columns"]}
+    types = {name: c["type"] for name, c in columns.items()}
+    assert types == {"size": "number", "built": "number", "let": "date", "town": "category"}
+    assert 1900 <= columns["built"]["low"] <= columns["built"]["median"] <= 2020
+    assert len(columns["town"]["values"]) == 30
+    # what is left out need not be there
+    frame = pandas.read_csv(messy).drop(columns=["flat", "currency"])
+    frame.to_csv(messy, index=False)
+    assert run(capsys, "predict", model, messy, "-o", out)[0] == 0
+    predicted = load(model).predict(frame.drop(columns="rent"))
+    np.testing.assert_allclose(pandas.read_csv(out), predicted, rtol=1e-12)
+    assert run(capsys, "report", model, messy, "-o", page)[0] == 0
+    code, said, _ = run(capsys, "info", model)
+    assert code == 0
+    for word in ("town 0, town 1", "place in the year"):
+        assert word in " ".join(said.split())
+
+
+def test_a_selection_weighs_the_features_of_a_column_together(
+    messy: Path, tmp_path: Path, capsys
+) -> None:
+    model = tmp_path / "m.skops"
+    fit = ["fit", messy, "--target", "rent", "--impute", "--features", "size,let", "--tau", "0.5"]
+    tune = ["--tune", "--grid", "2", "--folds", "2", "--feature-metric", "diagonal"]
+    assert run(capsys, *fit, *tune, "--save", model)[0] == 0
+    prepare, machine = (step for _, step in load(model).steps)
+    size, *let = machine.feature_importances_
+    np.testing.assert_allclose(let, let[0], rtol=1e-9)
+    assert len(let) == len(prepare.get_feature_names_out()) - 1 > 1
+    assert size > 10 * let[0]
+
+
+OLDER = Path(__file__).parent / "golden"
+
+
+@pytest.mark.parametrize(
+    ("name", "data"), [("svc", "whole.csv"), ("quantile", "holes.csv"), ("linear", "words.svm")]
+)
+def test_models_of_earlier_versions(name: str, data: str, tmp_path: Path, capsys) -> None:
+    """Pipelines of scikit-learn's transformers, which earlier versions saved."""
+    model, out = OLDER / f"{name}.skops", tmp_path / "out.csv"
+    code, _, heard = run(capsys, "predict", model, OLDER / data, "-o", out)
+    assert (code, "warning" in heard) == (0, False), heard
+    before, after = pandas.read_csv(OLDER / f"{name}.out.csv"), pandas.read_csv(out)
+    pandas.testing.assert_frame_equal(after, before, rtol=1e-12)
+    assert run(capsys, "report", model, OLDER / data, "-o", tmp_path / "r.html")[0] == 0
+    assert run(capsys, "info", model)[0] == 0
+
+
+def test_models_of_earlier_versions_know_what_they_cannot_read(tmp_path: Path, capsys) -> None:
+    new = pandas.read_csv(OLDER / "holes.csv").iloc[:3].astype({"size": object})
+    new.loc[0, "quarter"] = "harbour"
+    new.to_csv(tmp_path / "new.csv", index=False)
+    code, _, heard = run(capsys, "predict", OLDER / "quantile.skops", tmp_path / "new.csv")
+    assert code == 0
+    assert "'quarter' has 'harbour' in row 1, which the model has not seen" in heard
+    code, _, heard = run(capsys, "predict", OLDER / "svc.skops", OLDER / "holes.csv")
+    assert code == 2
+    assert "'size' (row 3)" in heard
 
 
 def test_unknown_categories_are_told(rent: Path, tmp_path: Path, capsys) -> None:
@@ -274,8 +398,12 @@ def test_numbers_can_be_codes(rent: Path, tmp_path: Path, capsys) -> None:
     types = {c["name"]: c["type"] for c in json.loads(said)["columns"]}
     assert types["rooms"] == types["district"] == types["quarter"] == "category"
     assert types["area"] == "number"
-    encoder = load(tmp_path / "m.skops")["prepare"].named_transformers_["categories"]["encode"]
-    assert len(encoder.categories_) == 3
+    # codes have no order: a room more is as far as two rooms more
+    frame = pandas.read_csv(rent).drop(columns="rentsqm")
+    rooms = [frame.iloc[:1].assign(rooms=count) for count in (2, 3, 4)]
+    two, three, four = (load(tmp_path / "m.skops")[:-1].transform(row) for row in rooms)
+    assert np.linalg.norm(two - three) == pytest.approx(np.linalg.norm(two - four))
+    assert np.linalg.norm(two - three) > 1
 
 
 def test_a_fit_cut_short_is_saved_and_says_so(tmp_path: Path, capsys) -> None:

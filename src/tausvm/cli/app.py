@@ -122,19 +122,19 @@ def fit(
         str,
         _data(
             metavar="A,B",
-            help="Columns of numbers that are codes: one-hot encoded, as text columns are.",
+            help="Columns that are categories, whatever they look like, as numbers that are codes.",
         ),
     ] = "",
     max_categories: Annotated[
-        int, _data(min=1, help="Refuse a category column with more values.")
+        int, _data(min=1, help="A column with more categories is coded by their mean targets.")
     ] = 50,
     weight: Annotated[str | None, _data(metavar="COL", help="A column of row weights.")] = None,
     impute: Annotated[
         bool,
         _data(
             "--impute",
-            help="Fill missing numbers by the median and missing categories by the most "
-            "frequent one; otherwise they are refused, with their rows and columns.",
+            help="Allow missing values: numbers become the median and are marked, missing text is "
+            "a category. Otherwise they are refused, with their rows and columns.",
         ),
     ] = False,
     holdout: Annotated[
@@ -195,10 +195,10 @@ def fit(
 ) -> int:
     """Fit a model to a file and save it.
 
-    Text columns are one-hot encoded and numbers scaled, inside the saved model, so that 'predict'
-    takes files as they are. The last table shows for every level the loss it minimises, the share
-    of targets at or below it, its support vectors, and the duality gap: a gap of 1e-4 means that
-    no function has an objective more than 0.01 % below.
+    Numbers, text and dates are made features of inside the saved model, so that 'predict' takes
+    files as they are; 'info' tells what each column was taken for. The last table shows for every
+    level the loss it minimises, the share of targets at or below it, its support vectors, and the
+    duality gap: a gap of 1e-4 means that no function has an objective more than 0.01 % below.
     """
     chosen = kind_named(kind)
     if loss == "svr" and tau is not None:

@@ -1,4 +1,4 @@
-"""The columns of a file that a model reads: which are numbers, and which categories."""
+"""The columns of a file that a model reads: what they were taken for, and what is wrong in them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..tabular.kinds import CATEGORY, NUMBER
+from ..tabular import FramePreparation
+from ..tabular.codes import CategoryCode, NumberCode, OrderedCode, TargetCode
+from ..tabular.kinds import CATEGORY, DATE, IDENTIFIER, NUMBER, ORDERED
+from ..tabular.values import as_numbers, as_texts, as_times, series_values
 from .errors import InputError, listed
-from .tables import Table, check_finite, check_missing, column, numbers, row_words, rows_where
+from .tables import Table, check_finite, check_missing, column, row_words, rows_where
+
+#: what a cell must be in a column where not every text will do
+WANTED = {NUMBER: "a number", DATE: "a date", ORDERED: "one of its categories"}
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column that a model reads: numbers by their range, categories by their values."""
+    """A column that a model reads: numbers by their range, categories by their values.
+
+    ``why`` it is taken for that is empty in the files of earlier versions.
+    """
 
     name: str
     type: str
@@ -24,6 +33,7 @@ class Column:
     median: float = 0.0
     high: float = 0.0
     values: tuple[str, ...] = ()
+    why: str = ""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -36,6 +46,23 @@ class Column:
         except (TypeError, KeyError) as error:
             raise InputError("the model's card does not describe its columns") from error
 
+    def read(self, cells: pd.Series) -> tuple[Any, Any]:
+        """Its cells as the model is to see them, and which are not what they must be.
+
+        These are missing to the model, but for categories that it has not seen.
+        """
+        values = series_values(self.name, cells)
+        if self.type in (NUMBER, DATE):
+            part: Any = (as_numbers if self.type == NUMBER else as_times)(values)[0]
+            return part, pd.isna(part) & ~values.missing
+        text = as_texts(values)
+        if not self.why:  # earlier versions wrote the code 3 as "3.0" where numbers were missing
+            text = np.array([None if pd.isna(cell) else str(cell) for cell in cells], dtype=object)
+        known = {None, *self.values}
+        odd = np.array([t not in known for t in text], dtype=bool)
+        gone = values.missing | (odd & (self.type == ORDERED))
+        return np.where(gone, np.array(np.nan, dtype=object), text), odd
+
 
 def choose_columns(
     table: Table,
@@ -44,9 +71,8 @@ def choose_columns(
     features: Sequence[str],
     drop: Sequence[str],
     categorical: Sequence[str],
-    max_categories: int,
-) -> list[Column]:
-    """The columns that a model is to read, each with its type."""
+) -> list[str]:
+    """The names of the columns that a model may read."""
     assert table.frame is not None
     for option, names in (
         ("--features", features),
@@ -66,69 +92,68 @@ def choose_columns(
     ]
     if not chosen:
         raise InputError(f"{table.file}: no feature columns are left beside the target")
-    return [_describe(table, name, name in categorical, max_categories) for name in chosen]
+    check_finite(table.frame[chosen], table.file)
+    return chosen
 
 
-def _describe(table: Table, name: str, categorical: bool, max_categories: int) -> Column:
-    assert table.frame is not None
-    values = table.frame[name]
-    if pd.api.types.is_datetime64_any_dtype(values) or pd.api.types.is_timedelta64_dtype(values):
-        raise InputError(
-            f"{table.file}: column {name!r} holds times, which a model cannot read; turn it into "
-            "numbers, or leave it out with --drop"
-        )
-    if pd.api.types.is_numeric_dtype(values) and not categorical:
-        given = numbers(values, table.file, name).dropna()
-        if given.empty:
-            raise InputError(f"{table.file}: column {name!r} is empty; leave it out with --drop")
-        spread = given.to_numpy()
-        return Column(
-            name, NUMBER, float(spread.min()), float(np.median(spread)), float(spread.max())
-        )
-    seen = sorted({str(value) for value in values.dropna()})
-    if len(seen) > max_categories:
-        raise InputError(
-            f"{table.file}: column {name!r} has {len(seen)} different values, more than "
-            f"--max-categories {max_categories}; leave it out with --drop {name!r}, or raise that"
-        )
-    if not seen:
-        raise InputError(f"{table.file}: column {name!r} is empty; leave it out with --drop")
-    return Column(name, CATEGORY, values=tuple(seen))
+def learned_columns(table: Table, prepare: FramePreparation) -> tuple[list[Column], list[str]]:
+    """The columns that have features, and what to say about those that may surprise."""
+    columns, said = [], []
+    for told, code in zip(prepare.columns_, prepare._codes, strict=True):
+        name, kind, why = (str(told[key]) for key in ("name", "kind", "why"))
+        if code is None or isinstance(code, TargetCode):
+            more = f"; --categorical {name} takes it in" if kind == IDENTIFIER else ""
+            said.append(f"{table.file}: column {name!r}: {why}{more}")
+        seen: dict[str, Any] = {}
+        match code:
+            case None:
+                continue
+            case NumberCode():
+                high = code.low if code.constant else code.low + code.half_range + code.half_range
+                seen = {"low": code.low, "median": code.fill, "high": high}
+            case OrderedCode():
+                seen = {"values": code.order}
+            case CategoryCode() | TargetCode():
+                seen = {"values": tuple(text for text in code.table()[0] if text)}
+        columns.append(Column(name, kind, **seen, why=why))
+    if not columns:
+        raise InputError(f"no column is left to predict from; {said[0]}")
+    return columns, said
 
 
 def read_features(
     table: Table, columns: Sequence[Column], *, impute: bool
 ) -> tuple[pd.DataFrame, list[str]]:
-    """The columns of a model as it reads them, and what to say about unknown categories."""
+    """The columns of a model as it reads them, and what to say about cells that it cannot read."""
+    names = [c.name for c in columns]
     if table.frame is None:
         raise InputError(
-            f"{table.file}: is svmlight, but the model reads the columns "
-            f"{listed([c.name for c in columns], 8)}"
+            f"{table.file}: is svmlight, but the model reads the columns {listed(names, 8)}"
         )
-    lost = [c.name for c in columns if c.name not in table.frame.columns]
+    lost = [repr(name) for name in names if name not in table.frame.columns]
     if lost:
-        raise InputError(
-            f"{table.file}: has no column {listed([repr(name) for name in lost])}, which the "
-            "model reads"
-        )
+        raise InputError(f"{table.file}: has no column {listed(lost)}, which the model reads")
+    check_finite(table.frame[names], table.file)
     told = []
     parts: dict[str, Any] = {}
     for c in columns:
-        values = table.frame[c.name]
-        if c.type == NUMBER:
-            parts[c.name] = numbers(values, table.file, c.name).to_numpy(np.float64)
+        cells = table.frame[c.name]
+        parts[c.name], odd = c.read(cells)
+        rows = rows_where(odd)
+        if not rows:
             continue
-        text = np.array([np.nan if pd.isna(v) else str(v) for v in values], dtype=object)
-        parts[c.name] = text
-        unknown = rows_where([isinstance(v, str) and v not in c.values for v in text])
-        if unknown:
-            told.append(
-                f"{table.file}: column {c.name!r} has {text[unknown[0] - 1]!r} in "
-                f"{row_words(unknown)}, which the model has not seen; it counts as none of its "
-                "categories"
+        what = f"{table.file}: column {c.name!r} has {str(cells.iloc[rows[0] - 1])!r} in "
+        if c.type == CATEGORY:
+            means = "the model has not seen; it counts as none of its categories"
+        elif impute:
+            means = f"is not {WANTED[c.type]}; it counts as missing"
+        else:
+            raise InputError(
+                f"{what}row {rows[0]}, which is not {WANTED[c.type]}; at fit give --impute to "
+                f"count it as missing, or --categorical {c.name}"
             )
+        told.append(f"{what}{row_words(rows)}, which {means}")
     frame = pd.DataFrame(parts)
-    check_finite(frame, table.file)
     if not impute:
         check_missing(frame, table.file, "; give --impute at fit to fill them, or drop the rows")
     return frame, told

@@ -19,8 +19,9 @@ from sklearn.pipeline import Pipeline
 
 from .. import inspection
 from ..solvers import Status
-from ..tabular.named import named_preparation, sparse_preparation
-from .columns import choose_columns, read_features
+from ..tabular import FramePreparation
+from ..tabular.kinds import CATEGORY
+from .columns import Column, choose_columns, learned_columns, read_features
 from .errors import InputError, listed
 from .kinds import Kind
 from .progress import watched
@@ -69,20 +70,19 @@ def fit_file(
     if not kind.classifies:
         settings = replace(settings, spread=float(np.std(data.y)) or 1.0)
     machine = _machine(kind, settings, options.tune)
-    prepare: Any = (
-        sparse_preparation()
-        if data.columns is None
-        else named_preparation({c.name: c.type for c in data.columns}, impute=options.impute)
-    )
-    model = Pipeline([(PREPARE, prepare), (MODEL, machine)])
     train, test = _split(len(data.y), options.holdout, settings.seed)
-    told: list[str] = []
+    weight = None if data.weight is None else data.weight[train]
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught, watched(machine, console):
         warnings.simplefilter("always")
-        weight = {} if data.weight is None else {f"{MODEL}__sample_weight": data.weight[train]}
         try:
-            model.fit(_rows(data.X, train), data.y[train], **weight)
+            prepare, X, columns, told = _prepared(table, data, train, weight, options)
+            if columns and "feature_groups" in machine.get_params():
+                machine.set_params(feature_groups=prepare.feature_groups_.tolist())
+            model = Pipeline([(PREPARE, prepare), (MODEL, machine)])
+            weights = {f"{step}__sample_weight": weight for step in (PREPARE, MODEL)}
+            rows = _rows(data.X[X.columns] if columns else X, train)
+            model.fit(rows, data.y[train], **({} if weight is None else weights))
         except ValueError as error:
             raise _as_option(error) from error
     seconds = time.perf_counter() - started
@@ -90,7 +90,7 @@ def fit_file(
     if found:  # what is saved is the model that was found, not the search
         model.steps[-1] = (MODEL, machine.best_estimator_)
     told += [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
-    scores = _scores(model, kind, settings, _rows(data.X, test), data.y[test])
+    scores = _scores(model, kind, settings, _rows(X, test), data.y[test])
     if found:
         scores["levels"] = [{**row, **machine.best_params_} for row in scores["levels"]]
     states = {row["status"] for row in scores["levels"] if row["status"] is not None}
@@ -99,10 +99,10 @@ def fit_file(
         "data": file.name,
         "rows": len(train),
         "held_out": len(test) if options.holdout else 0,
-        "format": "svmlight" if data.columns is None else "table",
+        "format": "svmlight" if table.frame is None else "table",
         "target": options.target,
-        "features": int(data.X.shape[1]),
-        "columns": [c.as_json() for c in data.columns or []],
+        "features": int(X.shape[1]),
+        "columns": [c.as_json() for c in columns],
         "classes": data.classes,
         "weight": options.weight,
         "impute": options.impute,
@@ -118,8 +118,22 @@ class _Data:
     X: Any
     y: Any
     weight: Any
-    columns: Any
     classes: list[Any] | None
+
+
+def _prepared(
+    table: Table, data: _Data, train: Any, weight: Any, options: FitOptions
+) -> tuple[FramePreparation, Any, list[Column], list[str]]:
+    """What prepares the columns, all rows as it is to read them, and what to say about columns."""
+    if table.frame is None:
+        return FramePreparation(), data.X, [], []
+    kinds = {name: CATEGORY for name in options.categorical if name in data.X}
+    prepare = FramePreparation(kinds=kinds, max_categories=options.max_categories)
+    prepare.fit(data.X.iloc[train], data.y[train], weight)
+    columns, told = learned_columns(table, prepare)
+    X, more = read_features(table, columns, impute=options.impute)
+    prepare.set_params(kinds={name: CATEGORY for name in kinds if name in X})
+    return prepare, X, columns, told + more
 
 
 def _training_data(table: Table, kind: Kind, options: FitOptions) -> _Data:
@@ -138,16 +152,14 @@ def _training_data(table: Table, kind: Kind, options: FitOptions) -> _Data:
     weight = None
     if options.weight is not None:
         weight = _weights(table, options.weight)
-    columns = choose_columns(
+    names = choose_columns(
         table,
         without={name for name in (options.target, options.weight) if name is not None},
         features=options.features,
         drop=options.drop,
         categorical=options.categorical,
-        max_categories=options.max_categories,
     )
-    X, _ = read_features(table, columns, impute=options.impute)
-    return _Data(X, y, weight, columns, classes)
+    return _Data(table.frame[names], y, weight, classes)
 
 
 def _sparse_data(table: Table, kind: Kind, options: FitOptions) -> _Data:
@@ -164,7 +176,7 @@ def _sparse_data(table: Table, kind: Kind, options: FitOptions) -> _Data:
             raise InputError(f"{option}: {table.file} is svmlight, which has no named columns")
     target = pd.Series(table.targets, name="target")
     y, classes = _targets(table, kind, target, options)
-    return _Data(table.matrix, y, None, None, classes)
+    return _Data(table.matrix, y, None, classes)
 
 
 def _targets(

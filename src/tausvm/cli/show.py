@@ -74,8 +74,10 @@ def column_table(columns: list[dict[str, Any]]) -> Table:
     for c in columns:
         if c["type"] == "number":
             values = f"{c['low']:g} to {c['high']:g}, median {c['median']:g}"
-        else:
+        elif c["values"]:
             values = ", ".join(c["values"][:8]) + (" …" if len(c["values"]) > 8 else "")
+        else:
+            values = c["why"]
         table.add_row(c["name"], c["type"], values)
     return table
 

@@ -105,7 +105,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Table:
                     f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum of 1 is "
                     f"required by {type(estimator).__name__}."
                 )
-        columns = [_series(str(name), X.iloc[:, k]) for k, name in enumerate(X.columns)]
+        columns = [series_values(str(name), X.iloc[:, k]) for k, name in enumerate(X.columns)]
         for column in columns:
             _check_finite(column)
         return Table(columns, None, getattr(estimator, "feature_names_in_", None))
@@ -150,7 +150,8 @@ def _timed(name: str, values: NDArray[Any]) -> Values:
     return Values(name, NUMBERS, np.asarray(seconds, dtype=np.float64))
 
 
-def _series(name: str, series: Any) -> Values:
+def series_values(name: str, series: Any) -> Values:
+    """A column of a data frame."""
     from pandas.api import types
 
     dtype = series.dtype
