@@ -315,6 +315,8 @@ def test_a_messy_table(messy: Path, tmp_path: Path, capsys) -> None:
     predicted = load(model).predict(frame.drop(columns="rent"))
     np.testing.assert_allclose(pandas.read_csv(out), predicted, rtol=1e-12)
     assert run(capsys, "report", model, messy, "-o", page)[0] == 0
+    frame.assign(size=np.nan).to_csv(messy, index=False)  # a column of which nothing is known
+    assert run(capsys, "report", model, messy, "-o", page)[0] == 0
     code, said, _ = run(capsys, "info", model)
     assert code == 0
     for word in ("town 0, town 1", "place in the year"):

@@ -215,6 +215,14 @@ def test_pipelines_of_the_command_line(tmp_path: Path) -> None:
     inputs = {name: frame[[name]].to_numpy(np.float64) for name in ("a", "b")}
     inputs["kind"] = frame[["kind"]].to_numpy(object)
     agree(model, frame.drop(columns="y"), inputs)
+    frame.loc[2, "a"], frame.loc[5, "kind"] = np.nan, None
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    assert main([*fit, "--impute"]) == 0
+    model = load(tmp_path / "m.skops")
+    frame.loc[7, "kind"] = "unseen"
+    inputs["a"] = frame[["a"]].to_numpy(np.float64)
+    inputs["kind"] = frame[["kind"]].fillna("").to_numpy(object)  # missing text is ""
+    agree(model, frame.drop(columns="y"), inputs)
 
 
 def test_the_file_tells_what_it_is(tmp_path: Path) -> None:

@@ -150,8 +150,6 @@ def row_words(rows: Sequence[int]) -> str:
 
 def numbers(values: pd.Series, file: Path, name: str) -> pd.Series:
     """A column as floats; text in it is named with its row."""
-    if pd.api.types.is_bool_dtype(values):
-        return values.astype(np.float64)
     if pd.api.types.is_numeric_dtype(values):
         return pd.Series(values.to_numpy(np.float64, na_value=np.nan), index=values.index)
     converted = pd.to_numeric(values, errors="coerce")

@@ -37,14 +37,16 @@ def describe_columns(X: Any, names: list[str] | None) -> tuple[list[str], list[d
 
 
 def column(X: Any, k: int) -> NDArray[Any]:
-    """A column as an array: of floats where it is numeric, else of objects; dates are text."""
+    """A column as an array: of floats where it has numbers, else of objects; dates are text."""
     found = getattr(X, "columns", None)
     values = np.asarray(X[:, k] if found is None else X[found[k]])
     if values.dtype.kind == "M":
         text = np.datetime_as_string(values, "auto").astype(object)
         text[np.isnat(values)] = None
         return text
-    return values.astype(np.float64) if values.dtype.kind in "fiub" else values.astype(object)
+    if values.dtype.kind in "fiub" and not np.isnan(values).all():
+        return values.astype(np.float64)
+    return values.astype(object)
 
 
 def _is_text(value: Any) -> bool:
