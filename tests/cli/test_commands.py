@@ -265,6 +265,10 @@ def test_other_columns_in_another_order(rent: Path, tmp_path: Path, capsys) -> N
     frame = pandas.read_csv(rent)
     frame[frame.columns[::-1]].assign(more="x").to_csv(new, index=False)
     assert run(capsys, "predict", model, rent)[1] == run(capsys, "predict", model, new)[1]
+    loaded = load(model)
+    names = loaded.feature_names_in_
+    other = loaded.predict(pandas.read_csv(new)[names])
+    np.testing.assert_array_equal(loaded.predict(frame[names]), other)
 
 
 @pytest.fixture
