@@ -18,6 +18,8 @@ from tausvm.metrics import mean_expectile_loss
 from tausvm.report import write_report
 
 from ..browser import Browser, open_browser
+from ..estimators.models import data as small_data
+from ..estimators.models import fitted
 
 TAUS = [0.1, 0.5, 0.9]
 
@@ -246,4 +248,18 @@ def test_the_demo_ends_with_a_page_that_opens(browser: Browser, tmp_path: Path, 
         browser.set("tau", tau)
         shares.append(number(browser.text("share")))
     assert shares[0] < 25 < 75 < shares[1]
+    check_quiet(browser, page)
+
+
+def test_learned_features_and_the_kernel_are_shown(browser: Browser, tmp_path: Path) -> None:
+    model, _ = fitted("ExpectileSVRCV")
+    page = tmp_path / "report.html"
+    names = ["height", "weight", "age"]
+    write_report(model, *small_data("ExpectileSVRCV"), page, feature_names=names)
+    browser.open(page)
+    shown = browser.run("return document.getElementById('main').textContent")
+    assert "Learned features" in shown
+    for name, share in zip(names, model.feature_importances_, strict=True):
+        assert f"{name}{100 * share:.1f} %" in shown
+    assert model.kernel_ in shown
     check_quiet(browser, page)
