@@ -6,6 +6,7 @@ A new estimator is one more line of ``MACHINES``, a new solver one more name in 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from inspect import signature
 
 KERNEL_SOLVERS = ("block", "smo", "interior_point")
 LINEAR_SOLVERS = ("dual_cd", "newton")
@@ -40,6 +41,9 @@ class Machine:
 
 MANY = (1, 5, 19)
 
+#: a selection of C and γ alone, which is what liquidSVM and earlier versions do
+PLAIN = {"feature_metric": None, "kernel": "rbf", "calibrate": None}
+
 MACHINES = {
     "SVR": Machine(12_800, KERNEL_SOLVERS, ("sklearn SVR",)),
     "QuantileSVR": Machine(12_800, KERNEL_SOLVERS, ("liquidSVM", "cvxopt"), MANY),
@@ -65,6 +69,12 @@ MACHINES = {
         6_400, peers=("sklearn SVC",), classifies=True, task="predict", of="TauSVC"
     ),
 }
+
+
+def plain_parameters(made: type) -> dict[str, object]:
+    """Those of a selection of C and γ alone, as far as a class has them; earlier ones have none."""
+    known = signature(made).parameters
+    return {name: value for name, value in PLAIN.items() if "Cs" in known and name in known}
 
 
 def class_name(estimator: str) -> str:

@@ -29,6 +29,7 @@ from tausvm.metrics import mean_expectile_loss
 from . import data
 from .er_svm import DATA_SETS, TRAINING
 from .liquid import cores_given_back, decimal, load_liquidsvm
+from .machines import plain_parameters
 
 Array = NDArray[np.float64]
 #: seconds, and the test loss of each level
@@ -292,6 +293,7 @@ def run_ours(
         fit_intercept=offset,
         clip="range",
         n_jobs=args.jobs,
+        **plain_parameters(SELECTIONS[kind]),
     )
     clock = time.process_time if args.cpu else time.perf_counter
     started = clock()
@@ -336,7 +338,7 @@ def compare_grid_search(parts: tuple[Array, Array, Array, Array], args: argparse
     X, y, *_ = parts
     costs, gammas = liquid_grid(len(y), X.shape[1], args.grid)
     folds = KFold(FOLDS, shuffle=True, random_state=0)
-    same_grid = {"Cs": costs, "gammas": gammas, "kernel": "rbf", "feature_metric": None}
+    same_grid = {"Cs": costs, "gammas": gammas, **plain_parameters(SVRCV)}
     ours = SVRCV(cv=folds, prune=not args.no_prune, n_jobs=args.jobs, **same_grid)
     grid = {"C": costs, "gamma": gammas}
     score = make_scorer(tube_loss, greater_is_better=False)

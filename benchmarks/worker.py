@@ -186,11 +186,12 @@ def estimator(place: Any, changes: dict[str, Any]) -> Any:
     """Our machine at a place."""
     import tausvm
 
-    from .machines import MACHINES, class_name
+    from .machines import MACHINES, class_name, plain_parameters
 
     machine = MACHINES[place.estimator]
     parameters: dict[str, Any] = {"C": place.C} if machine.takes_C else {}
     made = getattr(tausvm, class_name(place.estimator))
+    parameters |= plain_parameters(made)
     if not machine.outputs and machine.levels != (1,):
         parameters["tau"] = place.taus if place.levels > 1 else place.taus[0]
     inner = {name: changes.pop(name) for name in list(changes) if name.startswith("_")}
