@@ -287,7 +287,8 @@ def messy(tmp_path: Path) -> Path:
             "currency": "EUR",
         }
     )
-    frame["rent"] = (9 * frame["size"] + rng.normal(0, 40, n)).round(1)
+    rent = 9 * frame["size"] + 250 * np.sin(frame["size"] / 8) + rng.normal(0, 20, n)
+    frame["rent"] = rent.round(1)
     frame.loc[[2, 9], "built"] = "?"
     frame.to_csv(tmp_path / "messy.csv", index=False)
     return tmp_path / "messy.csv"
@@ -332,7 +333,7 @@ def test_a_selection_weighs_the_features_of_a_column_together(
 ) -> None:
     model = tmp_path / "m.skops"
     fit = ["fit", messy, "--target", "rent", "--impute", "--features", "size,let", "--tau", "0.5"]
-    tune = ["--tune", "--grid", "2", "--folds", "2", "--feature-metric", "diagonal"]
+    tune = ["--tune", "--grid", "4", "--folds", "3", "--feature-metric", "diagonal"]
     assert run(capsys, *fit, *tune, "--save", model)[0] == 0
     prepare, machine = (step for _, step in load(model).steps)
     size, *let = machine.feature_importances_
