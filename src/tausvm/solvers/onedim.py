@@ -153,7 +153,7 @@ def smooth_offset(
 ) -> float:
     """The b at which Σ β(y − f − b) = −h, for terms with a ridge or σ > 0; f may be None for 0."""
 
-    numbers, y = np.ascontiguousarray(numbers), np.ascontiguousarray(y)  # those of one level
+    y = np.ascontiguousarray(y)  # that of one level may be a column
 
     def excess(b: float) -> tuple[float, float]:
         total, bend = offset_slope(numbers, y, fitted, sigma, centre, b)
