@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from tausvm import ExpectileSVR
 from tausvm.kernels import Points, make_kernel
 from tausvm.losses import EpsilonInsensitive, Loss, Pinball, SquaredPinball
 from tausvm.operators import CachedKernel
@@ -92,3 +93,13 @@ def test_lifted_cholesky() -> None:
     np.testing.assert_allclose(factor @ factor.T, singular, atol=1e-10)
     with pytest.raises(LinAlgError):
         lifted_cholesky((singular - np.eye(20)).T, 1e-6, alike=True)
+
+
+def test_a_kernel_that_is_nearly_constant_is_solved_and_not_taken_for_time_being_up():
+    """Conjugate gradients of Newton's method have no first step there in float32."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, size=(620, 2))
+    y = np.sin(3 * X[:, 0]) + 0.3 * rng.normal(size=620)
+    model = ExpectileSVR(C=5e4, gamma=1.47966e-05).fit(X * np.array([2.4, 2e-7]), y)
+    assert model.result_.status is Status.SOLVED
+    assert model.dual_gap_ <= model.tol

@@ -199,8 +199,10 @@ class _Systems:
             flat = ones
             if problem.offset:
                 flat = self._iterate(active, ridge, ones, self.flat[active])
-                if not flat.any():  # time was up before its first step
-                    raise OutOfTime
+                if not flat.any():  # no first step: time was up, or rounding leaves none
+                    if self.monitor.out_of_time():
+                        raise OutOfTime
+                    return np.zeros(problem.n), 0.0
                 self.flat = np.zeros(problem.n)
                 self.flat[active] = flat
             solution = self._iterate(active, ridge, right, np.zeros(len(active)))
