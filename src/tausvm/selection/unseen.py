@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,6 +79,9 @@ def _values(
 ) -> dict[int, dict[Place, Array]]:
     """The values of models at one γ at the validation rows of their folds, in units of the task."""
     found: dict[int, dict[Place, Array]] = {}
+    # direct solves, which cost the cube of the rows, are for few of them
+    few = len(task.y) <= task.settings.race.hard_rows
+    many = replace(task.many(rough=False), finish=few)
     with one_blas_thread():
         for k, fold, gram, predict in fold_grams(task, gamma, list(models)):
             places = list(models[k])
@@ -95,7 +99,7 @@ def _values(
                     starts,
                     None,
                     task.stop,
-                    task.many(rough=False),
+                    many,
                 )
                 beta = [fits.beta[place] for place in places]
                 intercept = np.array([fits.intercept[place] for place in places])
