@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import tausvm.report.page
-from tausvm import ExpectileSVRCV, QuantileSVR, TauSVC
+from tausvm import ExpectileSVR, ExpectileSVRCV, QuantileSVR, TauSVC
 from tausvm.inspection import last_step
 from tausvm.report import render_report, write_report
 
@@ -153,3 +153,17 @@ def test_learned_features_behind_a_preparation_have_their_names() -> None:
     learned = embedded(render_report(model, frame, y))["learned"]
     assert learned["shares"][0][0] == "number__a"
     assert {"number__a", "number__b", "text__kind_x"} < {name for name, _ in learned["shares"]}
+
+
+def test_a_mean_of_machines_tells_the_largest_gap_of_them() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=60)
+    model = ExpectileSVRCV(tau=[0.3, 0.7], Cs=2, gammas=2, cv=3).fit(X, y)
+    words = embedded(render_report(model, X, y))["mean"]
+    count = sum(len(level) for level in model.members_)
+    assert f"a mean of {count} machines" in words
+    assert f"at most {100 * max(model.dual_gap_):.2g} %" in words
+    one = embedded(render_report(ExpectileSVR(tau=0.3).fit(X, y), X, y))
+    assert one["mean"] is None
+    assert one["certificates"]

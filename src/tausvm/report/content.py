@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_consistent_length
 from .. import inspection
 from ..inspection import CLASS, LOCATION, PATH, QUANTILE
 from .features import describe_columns, fans, order_fan
-from .words import HEADINGS, certificate_words, learned_words, meaning
+from .words import HEADINGS, certificate_words, learned_words, mean_words, meaning
 
 Array = NDArray[np.float64]
 
@@ -53,6 +53,7 @@ def collect(
         "chosen": inspection.chosen_parameters(model),
         "learned": _learned(model, columns),
         "certificates": _certificates(model),
+        "mean": _mean(model),
     }
     if estimated in {CLASS, PATH}:
         content |= _classification(model, X, target, classes)
@@ -229,6 +230,16 @@ def _certificates(model: Any) -> list[dict[str, Any]]:
             }
         )
     return told
+
+
+def _mean(model: Any) -> str | None:
+    """What certifies a mean of machines; None for other models."""
+    machine = inspection.last_step(model)
+    told = getattr(machine, "members_", None)
+    if not told:
+        return None
+    levels = told if isinstance(told[0], list) else [told]
+    return mean_words(sum(map(len, levels)), float(np.max(machine.dual_gap_)))
 
 
 def _sample(n: int, most: int) -> NDArray[np.int64]:

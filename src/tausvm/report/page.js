@@ -548,7 +548,7 @@ function classPage() {
 
 function certificateSection() {
   if (!report.certificates.length) {
-    return section("The certificate", el("p", {}, "This model is a mean of several fits and has no certificate of its own."));
+    return section("The certificate", el("p", {}, report.mean ?? "This model has no certificate."));
   }
   const list = el("ul", { class: "words" }, ...report.certificates.map((c) => el("li", {}, c.words)));
   const traced = report.certificates.filter((c) => c.trace.length > 1);

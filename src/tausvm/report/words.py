@@ -54,6 +54,15 @@ def certificate_words(result: SolverResult, tau: float | None) -> str:
     return f"{name} stopped early ({result.status.value.replace('_', ' ')}): {bound}."
 
 
+def mean_words(machines: int, gap: float) -> str:
+    """What certifies a mean of machines."""
+    return (
+        f"This model is a mean of {machines} machines. Each is a convex problem with a dual that "
+        "bounds what any function could reach, recomputed from the data: at most "
+        f"{100 * gap:.2g} % of an objective could be gained. The mean itself has no objective."
+    )
+
+
 def learned_words(turned: bool, shares: NDArray[np.float64]) -> str:
     """What a learned metric is, and how few features make up most of it."""
     ordered = np.sort(shares)[::-1]
