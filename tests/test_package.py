@@ -73,7 +73,8 @@ def import_reports(code: str) -> str:
 
 def test_import_loads_no_extra() -> None:
     code = (
-        "import sys, tausvm, tausvm.solvers\n"
+        "import sys, tausvm.solvers\n"
+        "from tausvm import QuantileSVRCV, TabularQuantileSVR\n"
         "optional = {'matplotlib', 'skops', 'onnx', 'typer', 'clarabel', 'cvxopt'}\n"
         "print(sorted(optional & set(sys.modules)))\n"
     )
@@ -93,7 +94,7 @@ def test_import_adds_no_package_to_scikit_learn() -> None:
     code = (
         f"import sys\n{SKLEARN}"
         "before = {name.split('.')[0] for name in sys.modules}\n"
-        "import tausvm\n"
+        "from tausvm import QuantileSVRCV\n"
         "after = {name.split('.')[0] for name in sys.modules}\n"
         "new = after - before - set(sys.stdlib_module_names)\n"
         "print(sorted(name for name in new if not name.startswith('_cy')))\n"
@@ -107,7 +108,25 @@ def test_import_is_quick() -> None:
     code = (
         f"import time\n{SKLEARN}"
         "started = time.process_time()\n"
-        "import tausvm\n"
+        "from tausvm import QuantileSVRCV\n"
         "print(time.process_time() - started)\n"
     )
     assert min(float(import_reports(code)) for _ in range(3)) < 0.5
+
+
+def test_the_version_is_told_without_loading_anything() -> None:
+    code = (
+        "import sys, tausvm.cli\n"
+        "code = tausvm.cli.main(['--version'])\n"
+        "print(code, sorted({'numpy', 'sklearn', 'typer'} & set(sys.modules)))\n"
+    )
+    assert import_reports(code) == "0 []"
+
+
+def test_every_public_name_is_where_it_is_said_to_be() -> None:
+    for name in tausvm.__all__:
+        assert getattr(tausvm, name) is not None
+    assert set(tausvm.__all__) <= set(dir(tausvm))
+    assert tausvm.solvers.SMO.name == "smo"
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        _ = tausvm.Nothing

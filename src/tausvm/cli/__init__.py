@@ -5,12 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from .. import __version__
+
 #: packages that the command line needs beyond the library's own
 NEEDED = ("typer", "rich", "pandas", "skops")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given == ["--version"]:  # without the packages that all else needs
+        sys.stdout.write(f"tausvm {__version__}\n")
+        return 0
     try:
         from .app import run
     except ModuleNotFoundError as error:
@@ -24,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:  # while the packages are loaded
         sys.stderr.write("tausvm: interrupted\n")
         return 130
-    return run(sys.argv[1:] if arguments is None else list(arguments))
+    return run(given)
 
 
 __all__ = ["main"]
