@@ -146,7 +146,12 @@ def _seconds(axis: Any, comparison: Comparison) -> None:
         axis.annotate(
             label, (seconds, loss), (4, 4), textcoords="offset points", fontsize=8, color=INK
         )
-    what = "1 − R²" if comparison.mean else "pinball loss over constants'"
+    what = "1 − R²" if comparison.mean else "loss over constants'"
     axis.set(xscale="log", xlabel="seconds, median", ylabel=f"{what}, geometric mean")
-    axis.margins(x=0.25)
+    axis.margins(x=0.25, y=0.12)
+    low, high = axis.get_xlim()
+    steps = [size * 10.0**k for k in range(-3, 5) for size in (1, 2, 5)]
+    shown = [step for step in steps if low <= step <= high]
+    axis.set_xticks(shown, [f"{step:g}" for step in shown])
+    axis.minorticks_off()
     axis.grid(alpha=0.25)
