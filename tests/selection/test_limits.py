@@ -1,5 +1,6 @@
 """Limits of time, on a clock of the tests' own, and interrupts."""
 
+import warnings
 from functools import partial
 
 import numpy as np
@@ -132,3 +133,16 @@ def test_interrupting_the_last_fits_leaves_at_once(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         QuantileSVRCV(Cs=2, gammas=2, cv=3).fit(X, Y)
     assert len(calls) == 1
+
+
+def test_kernel_values_beyond_float32_are_judged_in_float64():
+    """Of few rows they are held in float64, where polynomials of raw columns have room."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=80)
+    plain = {"feature_metric": None, "kernel": "poly", "degree": 4, "coef0": 1.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = ExpectileSVRCV(Cs=[1.0], gammas=[1e3, 1e11], cv=3, **plain).fit(X, y)
+    assert np.isfinite(model.cv_results_["mean_test_score"]).any()

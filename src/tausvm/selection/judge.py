@@ -46,16 +46,24 @@ class Judge:
             return None
         if "judging" not in known:
             known["judging"] = np.array([self._terms(level) for level in range(len(task.losses))])
-        held = self.predict.rows
         return Validation(
             self.predict,
-            None if held is None else held.astype(np.float32, copy=False),
+            self._single_rows(),
             task.y[self.rows],
             known["judging"],
             n_costs,
             self.bounds,
             race.standard_errors if prune and len(self.rows) >= race.path_rows else np.inf,
         )
+
+    def _single_rows(self) -> NDArray[np.float32] | None:
+        """Kernel values as compiled code takes them; None where float32 has no room for them."""
+        held = self.predict.rows
+        if held is None or held.dtype == np.float32:
+            return held
+        if np.abs(held).max(initial=0.0) > np.finfo(np.float32).max:
+            return None
+        return held.astype(np.float32)
 
     def _terms(self, level: int) -> Array:
         """What residuals of the rows cost by a level's own loss, in units of the task."""
