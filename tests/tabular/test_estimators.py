@@ -257,3 +257,11 @@ def test_export_of_numbers_and_categories() -> None:
     dated = TabularQuantileSVR(**SMALL).fit(frame, y)
     with pytest.raises(ValueError, match="column 'let' is a date"):
         to_onnx(dated)
+
+
+def test_columns_count_by_the_sums_of_their_features(model: TabularQuantileSVR) -> None:
+    shares, groups = model.machine_.feature_importances_, model.preparation_.feature_groups_
+    of_columns = [shares[groups == k].sum() for k in range(model.n_features_in_)]
+    np.testing.assert_allclose(model.feature_importances_, of_columns)
+    np.testing.assert_allclose(model.feature_importances_.sum(), 1.0)
+    assert model.kernel_ == model.machine_.kernel_

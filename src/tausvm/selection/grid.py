@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..estimators.data import TrainingSet
+from ..estimators.data import Matrix, TrainingSet
 from ..estimators.machine import DISTANCE_KERNELS
 from ..estimators.parameters import refuse
 
@@ -80,7 +80,7 @@ def gamma_range(kernel: Any, data: TrainingSet) -> tuple[float, float]:
     """
     d = data.X.shape[1]
     n = max(float(data.weight.sum()), float(len(data)))
-    variance = _mean_feature_variance(data)
+    variance = mean_feature_variance(data.X, data.weight)
     if variance <= 0:
         return 0.1, 10.0
     if kernel not in DISTANCE_KERNELS:  # of inner products
@@ -115,12 +115,11 @@ def cost_range(weight: Array, unit: float, diagonal: float) -> tuple[float, floa
     return scale / (2.0 * total), 500.0 * scale * max(1.0, len(weight) / total)
 
 
-def _mean_feature_variance(data: TrainingSet) -> float:
+def mean_feature_variance(X: Matrix, weight: Array) -> float:
     """The variance within a feature, averaged over the features."""
-    X, share = data.X, data.weight / data.weight.sum()
+    share = weight / weight.sum()
     if sp.issparse(X):
         means = np.asarray(X.T @ share).ravel()
         squares = np.asarray(X.multiply(X).T @ share).ravel()
         return float(np.maximum(squares - means**2, 0.0).mean())
-    means = share @ X
-    return float((share @ np.square(X - means)).mean())
+    return float((share @ np.square(X - share @ X)).mean())

@@ -29,11 +29,11 @@ from ..kernels import Kernel, Points, make_kernel, mapped
 from ..losses import SquaredPinball
 from ..operators.base import CHUNK_BYTES
 from ..solvers.units import Units, root_mean_square
-from .grid import Axis, cost_range, gamma_range, make_axis
+from .grid import Axis, cost_range, gamma_range, make_axis, mean_feature_variance
 from .memory import Memory
 from .scoring import OwnLoss
 from .search import Search
-from .settings import MetricSettings, SelectionSettings
+from .settings import MetricSettings
 from .task import Fold, Task
 
 Array = NDArray[np.float64]
@@ -285,7 +285,8 @@ class MetricLearner:
         """M^½, scaled so that the mapped features of some rows spread as much as before."""
         X, weight = self.task.X[rows], self.task.weight[rows]
         root = _root(self._together(moment))
-        before, after = _mean_variance(X, weight), _mean_variance(mapped(X, root), weight)
+        before = mean_feature_variance(X, weight)
+        after = mean_feature_variance(mapped(X, root), weight)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             # a map to nothing is refused by its infinite weights
             return np.asarray(root * np.sqrt(np.float64(before) / after))
@@ -329,7 +330,6 @@ def _proxy_task(task: Task, rows: Index) -> Task:
         keep_models=True,
         maps=None,
         memory=Memory(),
-        settings=replace(SelectionSettings(), race=task.settings.race),
     )
 
 
@@ -369,16 +369,6 @@ def _root(moment: Array) -> Array:
     # the root of what rounding leaves is no rounding any more: such directions count for nothing
     values[values < SMALLEST_SHARE * values[-1]] = 0.0
     return np.asarray((vectors * np.sqrt(values)) @ vectors.T)
-
-
-def _mean_variance(X: Matrix, weight: Array) -> float:
-    """The variance within a feature, averaged over the features."""
-    share = weight / weight.sum()
-    if sp.issparse(X):
-        means = np.asarray(X.T @ share).ravel()
-        squares = np.asarray(X.multiply(X).T @ share).ravel()
-        return float(np.maximum(squares - means**2, 0.0).mean())
-    return float((share @ np.square(X - share @ X)).mean())
 
 
 def _mean_square(X: Matrix, weight: Array) -> float:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from ..solvers.many import Goal, Place, solve_many
 from ..solvers.monitor import OutOfTime
-from ..threads import one_blas_thread
+from ..threads import in_threads, one_blas_thread
 from .judge import Judge
 from .matrices import fold_grams
 from .task import Task
@@ -45,12 +45,12 @@ def out_of_fold(search: Search, mean: bool) -> Array:
     if search.cut_short or task.stop():
         return nothing
     jobs = [(g, {k: _known(search, g, k, shares[g][k]) for k in shares[g]}) for g in shares]
-    calls = (
-        delayed(_values)(task, float(search.gammas.values[g]), search.costs.values, models)
+    calls = [
+        partial(_values, task, float(search.gammas.values[g]), search.costs.values, models)
         for g, models in jobs
-    )
+    ]
     try:
-        found = Parallel(n_jobs=search.n_jobs, require="sharedmem")(calls)
+        found = list(in_threads(calls, search.n_jobs, shared=True))
     except OutOfTime:
         return nothing
     except KeyboardInterrupt:  # jobs in other threads end at their next look
@@ -79,7 +79,8 @@ def _values(
 ) -> dict[int, dict[Place, Array]]:
     """The values of models at one γ at the validation rows of their folds, in units of the task."""
     found: dict[int, dict[Place, Array]] = {}
-    # direct solves, which cost the cube of the rows, are for few of them
+    # direct solves, which cost the cube of the rows, are for few of them (sml, 2,000 rows: 18 s
+    # with them and 4 s without, for intervals that hold 91 % where they should hold 90)
     few = len(task.y) <= task.settings.race.hard_rows
     many = replace(task.many(rough=False), finish=few)
     with one_blas_thread():
@@ -101,8 +102,9 @@ def _values(
                     task.stop,
                     many,
                 )
-                beta = [fits.beta[place] for place in places]
-                intercept = np.array([fits.intercept[place] for place in places])
+                for at, place in enumerate(places):
+                    if fits.solved[place]:  # else the one of the search stays
+                        beta[at], intercept[at] = fits.beta[place], fits.intercept[place]
             values = Judge(task, fold, predict).values(np.array(beta), intercept)
             found[k] = dict(zip(places, values, strict=True))
     return found

@@ -30,6 +30,8 @@ SMOOTH_AND_ROUGH = ("rbf", "laplacian")
 TURNED = ("rbf", "exponential")
 #: kernels whose features can be learned
 LEARNABLE = ("auto", "rbf", "laplacian", "exponential", "poly")
+#: a deviation below this share of a feature's largest value is the rounding of a constant
+CONSTANT = 1e-12
 #: metrics that can be learned
 METRICS = ("auto", "diagonal", "full")
 
@@ -178,7 +180,7 @@ def equal_spread(X: Array, weight: Array) -> Array | None:
     share = weight / weight.sum()
     scaled = X / size
     deviation = np.sqrt(share @ np.square(scaled - share @ scaled))
-    varies = deviation > 1e-12
+    varies = deviation > CONSTANT
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
         weights = np.where(varies, 1.0 / np.where(varies, deviation, 1.0) / size, 0.0)
     return weights if np.isfinite(weights).all() and weights.any() else None
