@@ -22,7 +22,6 @@ import tausvm.selection.folds
 from tausvm import SVRCV, ExpectileSVRCV, FeatureMetric, QuantileSVRCV
 from tausvm.estimators.data import TrainingSet
 from tausvm.kernels import mapped
-from tausvm.selection.grid import Axis
 from tausvm.selection.metric import MetricLearner, errs_less, spread_share
 from tausvm.selection.views import composed, equal_spread
 
@@ -165,7 +164,7 @@ def test_a_weight_is_so_many_copies():
     ]
     weighted = FeatureMetric("diagonal", cv=splits, rounds=1).fit(X, Y, sample_weight=weight)
     copied = FeatureMetric("diagonal", cv=repeated, rounds=1).fit(X[copies], Y[copies])
-    np.testing.assert_allclose(weighted.feature_metric_, copied.feature_metric_, rtol=0.05)
+    np.testing.assert_allclose(weighted.feature_metric_, copied.feature_metric_, rtol=1e-6)
 
 
 def test_groups_of_rows_go_through():
@@ -197,8 +196,9 @@ def test_a_map_has_not_seen_the_targets_that_it_is_judged_by():
         data = TrainingSet(X, y, np.ones(len(X)), np.arange(len(X)), len(X))
         _, task, _ = ExpectileSVRCV(cv=KFold(3), kernel="rbf")._posed(data, None, 10, 0.0)
         learner = MetricLearner(task, 0.0, None, None)
-        point = Axis(np.array([0.1]), False), Axis(np.array([10.0]), False)
-        return learner._moments(learner._searched(learner.task, *point), False)
+        point = np.array([0.1]), np.array([10.0])
+        fits = learner.proxy.fits(learner.task, learner.task.y, *point)
+        return learner._moments(fits, False)
 
     # the units of a task are those of all targets: a mirror image keeps them
     other = Y.copy()
@@ -374,21 +374,32 @@ def test_a_limit_of_time_holds(share):
 
 @pytest.mark.parametrize("after", [0, 3, 10])
 def test_an_interrupt_leaves_at_once_and_nothing_behind(monkeypatch, after):
-    solve_many, calls = tausvm.selection.folds.solve_many, []
+    """In the proxy by which features are learned, and in the fits of the race."""
 
-    def interrupted(*arguments):
-        calls.append(1)
-        if len(calls) > after:
-            raise KeyboardInterrupt
-        return solve_many(*arguments)
+    def interrupting(module, name):
+        original, calls = getattr(module, name), []
 
-    monkeypatch.setattr(tausvm.selection.folds, "solve_many", interrupted)
-    for estimator in (ExpectileSVRCV(**SMALL), FeatureMetric(**FOLDS)):
-        calls.clear()
+        def interrupted(*arguments):
+            calls.append(1)
+            if len(calls) > after:
+                raise KeyboardInterrupt
+            return original(*arguments)
+
+        monkeypatch.setattr(module, name, interrupted)
+        return calls
+
+    cases = [
+        (ExpectileSVRCV(**SMALL), tausvm.selection.folds, "solve_many"),
+        (ExpectileSVRCV(**SMALL), tausvm.selection.ridge, "cholesky"),
+        (FeatureMetric(**FOLDS), tausvm.selection.ridge, "cholesky"),
+    ]
+    for estimator, module, name in cases:
+        calls = interrupting(module, name)
         with pytest.raises(KeyboardInterrupt):
             estimator.fit(X, Y)
         assert len(calls) == after + 1
         assert "feature_metric_" not in vars(estimator)
+        monkeypatch.undo()
 
 
 # ---- life in scikit-learn ----

@@ -29,6 +29,13 @@ class Axis:
     values: Array
     grows: bool
 
+    def near(self, value: float, reach: int) -> Axis:
+        """The points next to a value, so many to each side; all of an axis that cannot grow."""
+        if not self.grows:
+            return self
+        at = int(np.abs(np.log(self.values / value)).argmin())
+        return Axis(self.values[max(at - reach, 0) : at + reach + 1], True)
+
     def grown(self, at: int, count: int, largest_step: float) -> Axis | None:
         """The axis with ``count`` more points beyond the border at which ``at`` lies, or None."""
         if not self.grows or len(self.values) < 2:

@@ -184,6 +184,8 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
             here = replace(task, kernel=view.kernel, maps=view.maps, memory=Memory())
             as_seen = replace(data, X=mapped(task.X, view.weights))
             gamma_axis, cost_axis = self._axes(here, as_seen, gammas, asked)
+            if view.gamma is not None:
+                gamma_axis = gamma_axis.near(view.gamma, task.settings.metric.gamma_reach)
             for C in cost_axis.values[[0, -1]]:
                 costs(float(C), data.weight, "Cs")
             search = Search(here, gamma_axis, cost_axis, self.n_jobs, self.verbose, rival)

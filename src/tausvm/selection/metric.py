@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,10 +31,11 @@ from ..kernels import Kernel, Points, make_kernel, mapped
 from ..losses import SquaredPinball
 from ..operators.base import CHUNK_BYTES
 from ..solvers.units import Units, root_mean_square
-from .grid import Axis, cost_range, gamma_range, make_axis, mean_feature_variance
+from ..threads import in_threads
+from .grid import cost_range, gamma_range, make_axis, mean_feature_variance
 from .memory import Memory
+from .ridge import RidgeFits, RidgeProxy
 from .scoring import OwnLoss
-from .search import Search
 from .settings import MetricSettings
 from .task import Fold, Task
 
@@ -47,14 +50,18 @@ ROUNDING = 1e-9
 SMALLEST_SHARE = 1e-10
 
 
+#: slopes below this, in spreads of y for one of a feature, are rounding: nothing is learned of them
+SMALLEST_SLOPE = 1e-9
+
+
 @dataclass(frozen=True)
 class Round:
     """The maps of one round, and what they are worth.
 
     Attributes
     ----------
-    search : Search
-        Of the proxy, under these maps.
+    proxy : RidgeFits or None
+        The fits under these maps; None when time was up before all were there.
     maps : tuple of arrays or None
         One a fold: weights (d,) or a matrix (d, d); None before the first round.
     final : array or None
@@ -66,15 +73,16 @@ class Round:
         How many rounds these maps took.
     """
 
-    search: Search
+    proxy: RidgeFits | None
     maps: tuple[Array, ...] | None
     final: Array | None
     losses: Array
+    weight: Array
     number: int = 0
 
     def beats(self, other: Round, standard_errors: float) -> bool:
         """Whether this one errs less, beyond what chance does to the rows."""
-        return errs_less(self.losses, other.losses, self.search.task.weight, standard_errors)
+        return errs_less(self.losses, other.losses, self.weight, standard_errors)
 
 
 def errs_less(losses: Array, others: Array, weight: Array, standard_errors: float) -> bool:
@@ -116,19 +124,22 @@ class MetricLearner:
         self.spread_share, self.feature_groups, self.n_jobs = spread_share, feature_groups, n_jobs
         rows = _learning_rows(task, self.settings.rows)
         self.task = _proxy_task(task, rows)
-        self.data = TrainingSet(self.task.X, self.task.targets, self.task.weight, rows, len(task.y))
-        poly = self.task.kernel == "poly"
-        unit = (_mean_square(self.task.X, self.task.weight) if poly else 1.0) or 1.0
-        self.costs = make_axis(self.settings.costs, *cost_range(self.task.weight, 1.0, unit))
+        self.proxy = RidgeProxy(self.settings.choice_rows, n_jobs)
 
-    def learn(self, metric: str) -> Round:
+    def learn(self, metric: str, none: Round | None = None) -> Round:
         """The best round: of a diagonal metric, of a full one, or of what wins for "auto".
 
         Where the spread counts, the first round is better than none: what moves the spread alone
         does not show in the proxy of the mean.
+
+        Parameters
+        ----------
+        metric : str
+            "auto", "diagonal" or "full".
+        none : Round or None
+            The features as they are, if they were tried before.
         """
-        gammas = make_axis(self.settings.gammas, *gamma_range(self.task.kernel, self.data))
-        none = self._round(self._searched(self.task, gammas, self.costs), None, None)
+        none = none or self.tried(self.task.kernel, None)
         rounds = [none]
         if metric != "full":
             rounds += self._further(none, False, self.settings.rounds)
@@ -141,6 +152,19 @@ class MetricLearner:
         if best is none and len(rounds) > 1 and self._spread_counts:
             return rounds[1]
         return best
+
+    def tried(self, kernel: Any, last: Round | None) -> Round:
+        """What a kernel is worth under the maps of a round, or under none."""
+        maps = None if last is None else last.maps
+        task = replace(self.task, kernel=kernel, maps=maps)
+        seen = mapped(self.task.X, None if last is None else last.final)
+        rows = np.arange(len(self.task.y))
+        data = TrainingSet(seen, self.task.targets, self.task.weight, rows, len(rows))
+        unit = (_mean_square(seen, self.task.weight) if kernel == "poly" else 1.0) or 1.0
+        gammas = make_axis(self.settings.gammas, *gamma_range(kernel, data))
+        costs = make_axis(self.settings.costs, *cost_range(self.task.weight, 1.0, unit))
+        fits = self.proxy.fits(task, task.y, gammas.values, costs.values)
+        return self._round(fits, maps, None if last is None else last.final)
 
     @property
     def _spread_counts(self) -> bool:
@@ -170,89 +194,65 @@ class MetricLearner:
 
     def _next(self, last: Round, full: bool) -> Round | None:
         """One more round; None where nothing can be learned from the last one."""
-        if not self._complete(last.search):
+        if last.proxy is None:
             return None
-        moments = self._moments(last.search, full)
+        moments = self._moments(last.proxy, full)
         parts = zip(moments, self.task.folds, strict=True)
         maps = tuple(self._weights(moment, fold.train) for moment, fold in parts)
         final = self._weights(np.mean(moments, axis=0), np.arange(len(self.task.y)))
         if not all(np.isfinite(part).all() for part in (*maps, final)):
             return None
-        task = replace(self.task, maps=maps, memory=Memory())
-        now = self._round(self._searched(task, *self._near(last.search)), maps, final)
-        return replace(now, number=last.number + 1)
+        task = replace(self.task, maps=maps)
+        fits = self.proxy.fits(task, task.y, *self._near(last.proxy))
+        return replace(self._round(fits, maps, final), number=last.number + 1)
 
-    def _complete(self, search: Search) -> bool:
-        """Whether every fold has a model at the best point."""
-        place = search.best(0)
-        if place is None or search.cut_short:
-            return False
-        return len(search.models(0, place)) == len(self.task.folds)
-
-    def _searched(self, task: Task, gammas: Axis, costs: Axis) -> Search:
-        search = Search(task, gammas, costs, self.n_jobs, False)
-        search.run()
-        return search
-
-    def _near(self, search: Search) -> tuple[Axis, Axis]:
+    def _near(self, fits: RidgeFits) -> tuple[Array, Array]:
         """Grids around the best point: it may move on by a step a round."""
-        best = search.best(0)
-        assert best is not None
-        gamma, cost = search.gammas.values[best[0]], search.costs.values[best[1]]
-        gammas = gamma * self.settings.gamma_step ** np.arange(-1.0, 2.0)
-        costs = cost * self.settings.cost_step ** np.arange(-1.0, 2.0)
-        return Axis(gammas, False), Axis(costs, False)
+        steps = np.arange(-1.0, 2.0)
+        gammas = fits.gamma * self.settings.gamma_step**steps
+        return gammas, fits.cost * self.settings.cost_step**steps
 
-    def _round(self, search: Search, maps: tuple[Array, ...] | None, final: Array | None) -> Round:
-        known = self._complete(search)
-        losses = self._squares(search) if known else np.full(len(self.task.y), np.nan)
-        return Round(search, maps, final, losses)
+    def _round(
+        self, fits: RidgeFits | None, maps: tuple[Array, ...] | None, final: Array | None
+    ) -> Round:
+        losses = np.full(len(self.task.y), np.nan) if fits is None else fits.squares
+        return Round(fits, maps, final, losses, self.task.weight)
 
-    def _squares(self, search: Search) -> Array:
-        """The squared distances of predictions for rows that were not seen, in units of the task.
-
-        A loss of the proxy is half of that, times the weight.
-        """
-        return 2.0 * search.row_losses(0) / self.task.weight / self.task.units.scale**2
-
-    def _moments(self, search: Search, full: bool) -> list[Array]:
+    def _moments(self, fits: RidgeFits, full: bool) -> list[Array]:
         """M of every fold, of trace 1: (d,) or (d, d)."""
-        of_mean = self._gradient_moments(search, full)
+        of_mean = self._gradient_moments(fits, full)
         if not self._spread_counts:
             return [_of_trace_one(moment) for moment in of_mean]
         weight = self.task.weight
-        distance = np.sqrt(self._squares(search))
+        distance = np.sqrt(fits.squares)
         distance = np.where(np.isfinite(distance), distance, np.nanmean(distance))
         units = Units.of(distance, weight, True)
         size = root_mean_square(distance - units.shift, weight)
         if size == 0:  # y has no spread that could vary
             return [_of_trace_one(moment) for moment in of_mean]
         units = replace(units, scale=size)
-        folds = [replace(fold, known={}) for fold in self.task.folds]
-        task = replace(search.task, targets=distance, units=units, folds=folds, memory=Memory())
-        gammas, costs = self._near(search)
+        gammas, costs = self._near(fits)
         # functions of the spread are smoother than those of the mean, and weaker
-        spread = self._searched(task, Axis(gammas.values[:2], False), Axis(costs.values[:2], False))
-        if not self._complete(spread):
+        spread = self.proxy.fits(fits.task, units.targets(distance), gammas[:2], costs[:2])
+        if spread is None:
             return [_of_trace_one(moment) for moment in of_mean]
         share = self.spread_share / MEAN_DISTANCE**2 * units.scale**2
         of_spread = self._gradient_moments(spread, full)
         return [_of_trace_one(a + share * b) for a, b in zip(of_mean, of_spread, strict=True)]
 
-    def _gradient_moments(self, search: Search, full: bool) -> list[Array]:
+    def _gradient_moments(self, fits: RidgeFits, full: bool) -> list[Array]:
         """mean ∇f ∇fᵀ on the training rows of every fold, in units of the task."""
-        task, place = search.task, search.best(0)
-        assert place is not None
-        gamma = float(search.gammas.values[place[0]])
-        kernel = make_kernel(task.kernel, gamma, task.degree, task.coef0)
-        models = search.models(0, place)
-        found = []
-        for k, fold in enumerate(task.folds):
+        task = fits.task
+        kernel = make_kernel(task.kernel, fits.gamma, task.degree, task.coef0)
+
+        def moment(k: int) -> Array:
+            train = task.folds[k].train
             weights = None if task.maps is None else task.maps[k]
-            beta = np.asarray(models[k][0], dtype=np.float64)
-            train = task.X[fold.train]
-            found.append(self._moment(kernel, train, weights, beta, task.weight[fold.train], full))
-        return found
+            beta = fits.fits[k].beta
+            return self._moment(kernel, task.X[train], weights, beta, task.weight[train], full)
+
+        calls = [partial(moment, k) for k in range(len(task.folds))]
+        return list(in_threads(calls, self.n_jobs, shared=True))
 
     def _moment(
         self,
@@ -357,8 +357,9 @@ def _column_blocks(n: int, d: int) -> Iterator[slice]:
 
 
 def _of_trace_one(moment: Array) -> Array:
+    """The moment as shares; zero where it is rounding alone."""
     total = float(moment.sum() if moment.ndim == 1 else np.trace(moment))
-    return moment / total if total > 0 else moment
+    return moment / total if total > SMALLEST_SLOPE**2 else np.zeros_like(moment)
 
 
 def _root(moment: Array) -> Array:

@@ -95,9 +95,16 @@ class MetricSettings:
     patience: int = 2
     #: a round counts if it wins by so many standard errors of the difference, row by row
     standard_errors: float = 1.0
+    #: kernels and maps with which the proxy errs more by so many standard errors are not tried
+    screening_errors: float = 1.0
+    #: γ of a selection's own grid to each side of the proxy's best that are tried; a grid grows
+    #: where the best one lies on its border
+    gamma_reach: int = 2
     #: rows that maps are learned from at most: on five tables of 2,000 rows half of them gave
     #: losses of 0.94 to 1.18 times those of all (1.01 in the mean), in less than half of the time
     rows: int = 1000
+    #: validation rows by which the proxy's γ and C are chosen, of as many folds as have them
+    choice_rows: int = 200
     #: rows at which gradients are taken at most
     gradient_rows: int = 1000
     #: points of the first grid of the proxy: half of a selection's on each axis

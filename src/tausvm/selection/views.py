@@ -1,12 +1,13 @@
 """How a selection may see the features: kernels, and maps that were learned, in competition.
 
-learned features with each kernel       the kernel with the least loss goes on
-the features as they are, with it       stay unless learned ones err less by a standard error
+kernel ridge regression of every view    those that clearly err more leave, each at its best γ
+the machines themselves, in its order    the view with the least loss is chosen
+the features as they are                 stay unless learned ones err less by a standard error
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,11 +48,14 @@ class View:
         The map of all rows, with respect to the features of the task: (d,) or (d, d).
     maps : tuple of arrays or None
         Those of the folds.
+    gamma : float or None
+        About where the best γ is; None where nothing is known of it.
     """
 
     kernel: str | Callable[..., Array]
     weights: Array | None = None
     maps: tuple[Array, ...] | None = None
+    gamma: float | None = None
 
     @property
     def learned(self) -> bool:
@@ -88,56 +92,67 @@ class Views:
 
     def choose(self) -> tuple[View, Search]:
         """The view that predicts best, with its search."""
-        found = self._best(self._learned())
-        if found is None:
-            found = self._best(View(kernel) for kernel in self.kernels)
-            assert found is not None
-            return found
-        view, search = found
-        if search.cut_short:
-            return found
-        plain = View(self._plain(view.kernel))
-        other = self.search(plain, search)
-        errors = self.task.settings.metric.standard_errors
-        if other.beaten or other.cut_short or beats(search, other, errors):
-            return found
-        return plain, other
-
-    def _plain(self, kernel: str | Callable[..., Array]) -> str | Callable[..., Array]:
-        """The kernel of features as they are that is as smooth."""
-        return "laplacian" if kernel == "exponential" and len(self.kernels) > 1 else kernel
-
-    def _best(self, views: Iterator[View] | list[View]) -> tuple[View, Search] | None:
-        best: tuple[View, Search] | None = None
-        for view in views:
-            if best is not None and best[1].cut_short:
+        views = self._in_the_race()
+        best = views[0], self.search(views[0], None)
+        for view in views[1:]:
+            if best[1].cut_short:
                 break
-            search = self.search(view, None if best is None else best[1])
-            if best is None or beats(search, best[1], 0.0):
+            search = self.search(view, best[1])
+            if self._wins(view, search, *best):
                 best = view, search
         return best
 
-    def _learned(self) -> Iterator[View]:
-        """Learned features under each of the kernels."""
-        found = self._round()
-        if found is None or found.maps is None:
-            return
-        turned = found.final is not None and found.final.ndim == 2
-        kernels = TURNED if turned and len(self.kernels) > 1 else self.kernels
-        for kernel in kernels:
-            yield View(kernel, found.final, found.maps)
+    def _wins(self, view: View, search: Search, other: View, rival: Search) -> bool:
+        """Whether a view takes the place of another; learned features have to be clearly better."""
+        if search.beaten or search.cut_short:
+            return False
+        errors = self.task.settings.metric.standard_errors
+        if other.learned and not view.learned:
+            return not beats(rival, search, errors)
+        return beats(search, rival, errors if view.learned and not other.learned else 0.0)
 
-    def _round(self) -> Round | None:
-        """The best round of a diagonal metric, or of a full one where that wins."""
-        if self.metric is None:
-            return None
+    def _in_the_race(self) -> list[View]:
+        """The views that the proxy does not rule out, the best one first.
+
+        Among those that it cannot tell apart the features as they are keep one kernel alone.
+        """
+        if self.metric is None and len(self.kernels) == 1:
+            return [View(self.kernels[0])]
+        tried = self._tried()
+        known = [(view, now) for view, now in tried if now.proxy is not None]
+        if not known or not self.task.by_own_losses:
+            return [view for view, _ in tried]
+        known.sort(key=lambda pair: float(pair[1].weight @ np.nan_to_num(pair[1].losses)))
+        errors = self.task.settings.metric.screening_errors
+        best = known[0][1]
+        return [view for view, now in known if not best.beats(now, errors)]
+
+    def _tried(self) -> list[tuple[View, Round]]:
+        """All views, and how the proxy predicts with them."""
+        learner = self._learner()
+        plain = learner.tried(learner.task.kernel, None)
+        learned = plain if self.metric is None else learner.learn(self.metric, plain)
+        found: list[tuple[View, Round]] = []
+        if learned.maps is not None:
+            turned = learned.final is not None and learned.final.ndim == 2
+            kernels = TURNED if turned and len(self.kernels) > 1 else self.kernels
+            found += [self._view(learner, kernel, learned) for kernel in kernels]
+        return found + [self._view(learner, kernel, plain) for kernel in self.kernels]
+
+    def _view(self, learner: MetricLearner, kernel: Any, seen: Round) -> tuple[View, Round]:
+        """A kernel under the maps of a round."""
+        now = seen if kernel == learner.task.kernel else learner.tried(kernel, seen)
+        gamma = None if now.proxy is None else now.proxy.gamma
+        return View(kernel, now.final, now.maps, gamma), now
+
+    def _learner(self) -> MetricLearner:
         task, settings = self.task, self.task.settings.metric
         left = task.stop.left
         if left is not None:
             ends = task.stop.clock() + settings.time_share * left
             task = replace(task, stop=Stop(task.stop.clock, ends))
         share = spread_share(self.levels)
-        return MetricLearner(task, share, self.feature_groups, self.n_jobs).learn(self.metric)
+        return MetricLearner(task, share, self.feature_groups, self.n_jobs)
 
 
 def beats(search: Search, other: Search, standard_errors: float) -> bool:
