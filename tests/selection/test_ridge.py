@@ -30,7 +30,7 @@ def task_of(y=Y, weight=WEIGHT, X=X):
 def test_a_fit_is_the_expectile_at_one_half(weight):
     """½ C Σ w (y − f)² is the squared pinball loss at ½ with the cost C."""
     task = task_of(weight=weight)
-    found = RidgeProxy(1000, None).fits(task, task.y, np.array([0.7]), np.array([3.0]))
+    found = RidgeProxy(1000, 1, None).fits(task, task.y, np.array([0.7]), np.array([3.0]))
     for fold, fit in zip(task.folds, found.fits, strict=True):
         train, test = fold.train, fold.validation
         machine = ExpectileSVR(tau=0.5, C=3.0, gamma=0.7, tol=1e-10, scale_C=False)
@@ -44,7 +44,7 @@ def test_a_fit_is_the_expectile_at_one_half(weight):
 def test_the_best_point_of_a_whole_grid_is_found():
     """From every other point first; on a surface with one valley that is the same."""
     task = task_of()
-    proxy = RidgeProxy(1000, None)
+    proxy = RidgeProxy(1000, 1, None)
     found = proxy.fits(task, task.y, GAMMAS, COSTS)
     losses = {
         (g, c): float(task.weight @ proxy.fits(task, task.y, np.array([g]), np.array([c])).squares)
@@ -57,7 +57,7 @@ def test_the_best_point_of_a_whole_grid_is_found():
 def test_the_first_folds_choose():
     """The other folds' targets move nothing in the choice, and are fitted all the same."""
     task = task_of()
-    proxy = RidgeProxy(30, None)
+    proxy = RidgeProxy(30, 1, None)
     found = proxy.fits(task, task.y, GAMMAS, COSTS)
     assert len(found.fits) == 4
     assert np.isfinite(found.squares).all()
@@ -68,20 +68,20 @@ def test_the_first_folds_choose():
 
 def test_nothing_is_told_when_time_is_up():
     task = replace(task_of(), stop=Stop(deadline=-np.inf))
-    assert RidgeProxy(1000, None).fits(task, task.y, GAMMAS, COSTS) is None
+    assert RidgeProxy(1000, 1, None).fits(task, task.y, GAMMAS, COSTS) is None
 
 
 def test_an_indefinite_matrix_is_left_out():
     """Copies of rows and a cost beyond rounding: no fit, and no error."""
     same = np.ones((60, 2))
     task = task_of(Y[:60], np.ones(60), np.vstack([same[:30], same[30:] + 1e-9]))
-    found = RidgeProxy(1000, None).fits(task, task.y, np.array([1.0]), np.array([1.0, 1e18]))
+    found = RidgeProxy(1000, 1, None).fits(task, task.y, np.array([1.0]), np.array([1.0, 1e18]))
     assert found is None or found.cost == 1.0
 
 
 def test_the_number_of_jobs_does_not_matter():
     task = task_of()
-    one, two = (RidgeProxy(60, jobs).fits(task, task.y, GAMMAS, COSTS) for jobs in (1, 2))
+    one, two = (RidgeProxy(60, 2, jobs).fits(task, task.y, GAMMAS, COSTS) for jobs in (1, 2))
     np.testing.assert_array_equal(one.squares, two.squares)
 
 

@@ -124,7 +124,7 @@ class MetricLearner:
         self.spread_share, self.feature_groups, self.n_jobs = spread_share, feature_groups, n_jobs
         rows = _learning_rows(task, self.settings.rows)
         self.task = _proxy_task(task, rows)
-        self.proxy = RidgeProxy(self.settings.choice_rows, n_jobs)
+        self.proxy = RidgeProxy(self.settings.choice_rows, self.settings.finalists, n_jobs)
 
     def learn(self, metric: str, none: Round | None = None) -> Round:
         """The best round: of a diagonal metric, of a full one, or of what wins for "auto".

@@ -3,15 +3,14 @@
     min_{f,b}  ½‖f‖² + ½C Σ wᵢ (yᵢ − f(xᵢ) − b)²        (K + 1/(C w)) β = y − b,  Σβ = 0
 
 It is the proxy by which features are learned and kernels compared: for at most a thousand rows a
-Cholesky factor costs some milliseconds, less than the steps of any iteration. γ and C are chosen
-on the first folds alone, those that have enough rows to tell; the others are fitted at that point
-only.
+Cholesky factor costs some milliseconds, less than the steps of any iteration. The first folds,
+those that have enough rows to tell, leave a few points of γ and C for the others to choose from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -28,6 +27,11 @@ from .task import Task
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
+#: γ and C by index
+Place = tuple[int, int]
+
+#: axes of so many points are looked at whole
+FINE = 3
 
 
 @dataclass(frozen=True)
@@ -83,11 +87,14 @@ class RidgeProxy:
     Attributes
     ----------
     choice_rows : int
-        Validation rows by which γ and C are chosen, of as many folds as have them.
+        Validation rows by which most points are ruled out, of as many folds as have them.
+    finalists : int
+        Points that all folds choose from.
     n_jobs : int or None
     """
 
     choice_rows: int
+    finalists: int
     n_jobs: int | None
 
     def fits(self, task: Task, y: Array, gammas: Array, costs: Array) -> RidgeFits | None:
@@ -95,75 +102,86 @@ class RidgeProxy:
 
         Axes of more than three points are looked at from every other one.
         """
-        first = self._first_folds(task)
-        task = replace(task, memory=Memory())
+        shape = len(gammas), len(costs)
+        found = Grid(replace(task, memory=Memory()), y, gammas, costs, self.n_jobs)
+        first, rest = self._first_folds(task)
         with one_blas_thread():
-            known: dict[tuple[int, int], list[RidgeFit]] = {}
-            shape = len(gammas), len(costs)
-            coarse = [np.arange(size)[:: 2 if size > 3 else 1] for size in shape]
-            self._fit(task, y, gammas, costs, first, np.ix_(*coarse), known)
-            best = self._best(task, known, first)
-            if best is None:
-                return None
-            if any(size > 3 for size in shape):
-                near = [
-                    np.arange(max(at - 1, 0), min(at + 2, size))
-                    for at, size in zip(best, shape, strict=True)
-                ]
-                self._fit(task, y, gammas, costs, first, np.ix_(*near), known)
-                best = self._best(task, known, first) or best
-            gamma, cost = float(gammas[best[0]]), float(costs[best[1]])
-            rest = range(len(first), len(task.folds))
-            calls = [partial(_fold_fits, task, y, gamma, np.array([cost]), k) for k in rest]
-            others = list(in_threads(calls, self.n_jobs))
-        fits = [*known[best], *(found[0] if found else None for found in others)]
-        complete = [fit for fit in fits if fit is not None]
-        if len(complete) < len(fits):
-            return None
-        return RidgeFits(task, gamma, cost, tuple(complete))
+            found.fit(
+                [(g, c) for g in _every_other(shape[0]) for c in _every_other(shape[1])], first
+            )
+            best = found.best(first, 1)
+            if best and max(shape) > FINE:
+                found.fit(_around(best[0], shape), first)
+            finalists = found.best(first, self.finalists)
+            found.fit(finalists, rest)
+            best = found.best([*first, *rest], 1)
+        return found.at(best[0]) if best else None
 
-    def _first_folds(self, task: Task) -> list[int]:
+    def _first_folds(self, task: Task) -> tuple[list[int], list[int]]:
+        """Those that have enough rows, and the others."""
         rows = np.cumsum([len(fold.validation) for fold in task.folds])
         enough = int(np.searchsorted(rows, self.choice_rows)) + 1
-        return list(range(min(enough, len(rows))))
+        folds = list(range(len(rows)))
+        return folds[:enough], folds[enough:]
 
-    def _fit(
-        self,
-        task: Task,
-        y: Array,
-        gammas: Array,
-        costs: Array,
-        folds: Sequence[int],
-        places: tuple[NDArray[np.intp], ...],
-        known: dict[tuple[int, int], list[RidgeFit]],
-    ) -> None:
-        """Fit the points at some places that are not known yet, a job a γ and fold."""
-        rows, columns = (axis.ravel().tolist() for axis in places)
-        wanted = {g: [c for c in columns if (g, c) not in known] for g in rows}
-        jobs = [(g, k) for g in rows if wanted[g] for k in folds]
+
+@dataclass
+class Grid:
+    """The fits of a grid of γ and C, as far as they are known."""
+
+    task: Task
+    y: Array
+    gammas: Array
+    costs: Array
+    n_jobs: int | None
+    #: by place and fold
+    known: dict[tuple[Place, int], RidgeFit] = field(default_factory=dict)
+
+    def fit(self, places: Sequence[Place], folds: Sequence[int]) -> None:
+        """Fit some folds at some places that are not known yet, a job a γ and fold."""
+        jobs: dict[tuple[int, int], list[int]] = {}
+        for g, c in places:
+            for k in folds:
+                if ((g, c), k) not in self.known:
+                    jobs.setdefault((g, k), []).append(c)
         calls = [
-            partial(_fold_fits, task, y, float(gammas[g]), costs[wanted[g]], k) for g, k in jobs
+            partial(_fold_fits, self.task, self.y, float(self.gammas[g]), self.costs[wanted], k)
+            for (g, k), wanted in jobs.items()
         ]
-        for (g, _), found in zip(jobs, in_threads(calls, self.n_jobs), strict=True):
-            for c, fit in zip(wanted[g], found, strict=False):
+        for ((g, k), wanted), found in zip(
+            jobs.items(), in_threads(calls, self.n_jobs), strict=True
+        ):
+            for c, fit in zip(wanted, found, strict=False):
                 if fit is not None:
-                    known.setdefault((g, c), []).append(fit)
+                    self.known[(g, c), k] = fit
 
-    def _best(
-        self,
-        task: Task,
-        known: dict[tuple[int, int], list[RidgeFit]],
-        folds: Sequence[int],
-    ) -> tuple[int, int] | None:
-        """The point with the least error on the first folds; None where none has all of them."""
-        weight = np.concatenate([task.weight[task.folds[k].validation] for k in folds])
-        losses = {
-            place: float(weight @ np.concatenate([fit.squares for fit in fits]))
-            for place, fits in known.items()
-            if len(fits) == len(folds)
-        }
-        losses = {place: loss for place, loss in losses.items() if np.isfinite(loss)}
-        return min(losses, key=lambda place: (losses[place], place)) if losses else None
+    def best(self, folds: Sequence[int], count: int) -> list[Place]:
+        """The places that err least on some folds, among those that have all of these."""
+        weight = {k: self.task.weight[self.task.folds[k].validation] for k in folds}
+        losses: dict[Place, float] = {}
+        for place in {place for place, _ in self.known}:
+            parts = [self.known.get((place, k)) for k in folds]
+            errors = [weight[k] @ fit.squares for k, fit in zip(folds, parts, strict=True) if fit]
+            if len(errors) == len(folds) and np.isfinite(errors).all():
+                losses[place] = float(np.sum(errors))
+        return sorted(losses, key=lambda place: (losses[place], place))[:count]
+
+    def at(self, place: Place) -> RidgeFits:
+        """The fits of all folds at a place."""
+        fits = tuple(self.known[place, k] for k in range(len(self.task.folds)))
+        return RidgeFits(self.task, float(self.gammas[place[0]]), float(self.costs[place[1]]), fits)
+
+
+def _every_other(size: int) -> range:
+    return range(0, size, 2 if size > FINE else 1)
+
+
+def _around(place: Place, shape: tuple[int, int]) -> list[Place]:
+    """A place and those next to it."""
+    rows, columns = (
+        range(max(at - 1, 0), min(at + 2, size)) for at, size in zip(place, shape, strict=True)
+    )
+    return [(g, c) for g in rows for c in columns]
 
 
 def _fold_fits(task: Task, y: Array, gamma: float, costs: Array, k: int) -> list[RidgeFit | None]:
