@@ -12,13 +12,15 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ..losses import Hinge
 from ..solvers import Solver
+from .approximation import ApproximableMachine
 from .atomic import atomic
-from .machine import KernelMachine, Level
+from .data import TrainingSet
+from .machine import Level
 
 Array = NDArray[np.float64]
 
 
-class TauSVC(ClassifierMixin, KernelMachine):
+class TauSVC(ClassifierMixin, ApproximableMachine):
     """Support vector classification at a cost level τ.
 
     Predicts the positive class (``classes_[1]``) where its probability is likely to exceed
@@ -41,7 +43,8 @@ class TauSVC(ClassifierMixin, KernelMachine):
     C : float
         Cost of a unit of loss. The λ of a risk averaged over n rows is C = 1/(λn).
     kernel, degree, gamma, coef0, tol, fit_intercept, solver, shrinking, cache_size, \
-time_limit, verbose, max_iter, warm_start, random_state
+time_limit, verbose, max_iter, warm_start, random_state, approximation, landmarks, \
+landmark_tol
         As in :class:`SVR`. ``time_limit`` covers all classes together, ``max_iter`` each.
 
     Attributes
@@ -92,6 +95,9 @@ time_limit, verbose, max_iter, warm_start, random_state
         max_iter: int = -1,
         warm_start: bool = False,
         random_state: Any = None,
+        approximation: str | None = None,
+        landmarks: int | None = None,
+        landmark_tol: float | None = None,
     ) -> None:
         self.tau = tau
         self.kernel = kernel
@@ -109,6 +115,9 @@ time_limit, verbose, max_iter, warm_start, random_state
         self.max_iter = max_iter
         self.warm_start = warm_start
         self.random_state = random_state
+        self.approximation = approximation
+        self.landmarks = landmarks
+        self.landmark_tol = landmark_tol
 
     @property
     def _single_level(self) -> bool:
@@ -132,7 +141,7 @@ time_limit, verbose, max_iter, warm_start, random_state
         -------
         self
         """
-        loss = Hinge(self.tau)
+        Hinge(self.tau)  # a level that cannot be used is told first
         self._check_parameters()
         data = self._training_set(X, y, sample_weight)
         check_classification_targets(data.y)
@@ -141,11 +150,13 @@ time_limit, verbose, max_iter, warm_start, random_state
             raise ValueError(
                 f"y must hold at least two classes, got one class only: {self.classes_[0]!r}"
             )
-        positives = self.classes_[1:] if self._single_level else self.classes_
-        self._fit_levels(
-            data, [Level(np.where(data.y == label, 1.0, -1.0), loss) for label in positives]
-        )
+        self._fit_levels(data, self._levels(data))
         return self
+
+    def _levels(self, data: TrainingSet) -> list[Level]:
+        loss = Hinge(self.tau)
+        positives = self.classes_[1:] if self._single_level else self.classes_
+        return [Level(np.where(data.y == label, 1.0, -1.0), loss) for label in positives]
 
     def decision_function(self, X: Any) -> Array:
         """f(x) + b, positive on the side of the positive class.

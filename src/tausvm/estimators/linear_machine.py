@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..losses import DualTerms, Loss
@@ -22,7 +21,7 @@ from .atomic import atomic
 from .data import TrainingSet, costs, validated
 from .levels import SeparateLevels
 from .linear_data import DTYPES, linear_training_set
-from .parameters import check_choice, check_flag, check_integer, check_positive, refuse
+from .parameters import check_choice, check_flag, check_integer, check_positive, refuse, seed_of
 from .progress import progress_log, warn_unless_solved
 from .warm import last_results
 
@@ -124,10 +123,7 @@ class LinearMachine(RegressorMixin, BaseEstimator):
         return self
 
     def _options(self) -> SolverOptions:
-        seed = 0
-        if self.random_state is not None:
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return SolverOptions(tol=self.tol, max_iter=self.max_iter, seed=seed)
+        return SolverOptions(tol=self.tol, max_iter=self.max_iter, seed=seed_of(self.random_state))
 
     def _solve_levels(
         self, data: TrainingSet, losses: Sequence[Loss], options: SolverOptions

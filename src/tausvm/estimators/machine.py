@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import KERNELS, Kernel, Points, make_kernel, mapped
 from ..losses import Loss
-from ..operators import CachedKernel, GivenKernel, KernelOperator
+from ..operators import CachedKernel, GivenKernel, KernelOperator, Operator
 from ..operators.base import CHUNK_BYTES
 from ..solvers import SMO, SOLVERS, Problem, Solver, SolverOptions, SolverResult, solve
 from ..solvers.start import coefficients_only
@@ -153,6 +153,12 @@ class KernelMachine(BaseEstimator):
         with one_blas_thread():
             results = self._solve_levels(data, levels, order, options)
         self._keep(data, results)
+        self._warn_of(data, results, options)
+
+    def _warn_of(
+        self, data: TrainingSet, results: Sequence[SolverResult], options: SolverOptions
+    ) -> None:
+        """A ConvergenceWarning where a level was not solved."""
         features = None if self._precomputed else data.X
         warn_unless_solved(type(self).__name__, results, options, self.time_limit, features)
 
@@ -186,7 +192,7 @@ class KernelMachine(BaseEstimator):
         """The solver by name, or with the settings that parameters ask for."""
         return SMO(shrinking=self.shrinking) if self.solver == SMO.name else self.solver
 
-    def _posed(self, gram: KernelOperator, level: Level, weight: Array) -> Problem:
+    def _posed(self, gram: Operator, level: Level, weight: Array) -> Problem:
         """The problem of a level, in units of its own."""
         y, loss = level
         terms = loss.dual_terms(y, costs(self.C, weight))

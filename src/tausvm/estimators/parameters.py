@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 
 def refuse(name: str, wanted: str, got: object) -> ValueError:
@@ -44,3 +46,10 @@ def check_choice(name: str, value: object, choices: Sequence[str], otherwise: st
     if not isinstance(value, str) or value not in choices:
         wanted = "one of " + ", ".join(repr(choice) for choice in choices)
         raise refuse(name, f"{wanted} or {otherwise}" if otherwise else wanted, value)
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed from scikit-learn's ``random_state``; 0 for None, so that fits repeat themselves."""
+    if random_state is None:
+        return 0
+    return int(check_random_state(random_state).randint(2**31 - 1))

@@ -79,7 +79,7 @@ def warn_unless_solved(
     unsolved = [result for result in results if result.status is not Status.SOLVED]
     if not unsolved:
         return
-    worst = max(unsolved, key=lambda result: result.dual_gap)
+    worst = max(unsolved, key=lambda result: result.solver_gap)
     cause, remedy = {
         Status.MAX_ITER: (f"it reached max_iter={options.max_iter}", "Raise max_iter"),
         Status.TIME_LIMIT: (f"it reached time_limit={time_limit} s", "Raise time_limit"),
@@ -93,7 +93,7 @@ def warn_unless_solved(
     }[worst.status]
     among = f" for {len(unsolved)} of {len(results)} levels" if len(results) > 1 else ""
     warnings.warn(
-        f"{name} did not converge{among}: the relative duality gap is {worst.dual_gap:.2e}, "
+        f"{name} did not converge{among}: the relative duality gap is {worst.solver_gap:.2e}, "
         f"above tol={options.tol:g}, after {worst.n_iter} iterations of solver "
         f"{worst.solver!r}; {cause}. {remedy}, {_scaling(X)}, lower C, try another solver, "
         "or accept a larger tol.",

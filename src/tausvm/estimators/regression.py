@@ -18,9 +18,11 @@ from ..losses import (
     SquaredPinball,
 )
 from ..solvers import Solver
+from .approximation import ApproximableMachine
 from .atomic import atomic
+from .data import TrainingSet
 from .levels import SeparateLevels
-from .machine import KernelMachine, Level
+from .machine import Level
 from .parameters import check_choice, check_flag, is_real, refuse
 
 Array = NDArray[np.float64]
@@ -31,7 +33,7 @@ SVR_LOSSES: dict[str, Callable[[float], Loss]] = {
 }
 
 
-class KernelRegressor(RegressorMixin, KernelMachine):
+class KernelRegressor(RegressorMixin, ApproximableMachine):
     """Base of the kernel regressors: a subclass names its losses, one a level."""
 
     epsilon: float
@@ -67,14 +69,17 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         -------
         self
         """
-        losses = self._losses()
+        self._losses()  # a level that cannot be used is told first
         self._check_parameters()
         data = self._training_set(X, y, sample_weight, y_numeric=True)
-        targets = np.ascontiguousarray(data.y, dtype=np.float64)
-        self._clip_to(targets)
-        levels = [Level(targets, loss) for loss in losses]
+        levels = self._levels(data)
+        self._clip_to(levels[0].y)
         self._fit_levels(data, levels, self._order())
         return self
+
+    def _levels(self, data: TrainingSet) -> list[Level]:
+        targets = np.ascontiguousarray(data.y, dtype=np.float64)
+        return [Level(targets, loss) for loss in self._losses()]
 
     def _clip_to(self, y: Array) -> None:
         """Set the range of predictions."""
@@ -142,6 +147,9 @@ class LevelRegressor(SeparateLevels, KernelRegressor):
         max_iter: int = -1,
         warm_start: bool = False,
         random_state: Any = None,
+        approximation: str | None = None,
+        landmarks: int | None = None,
+        landmark_tol: float | None = None,
     ) -> None:
         self.tau = tau
         self.ordered = ordered
@@ -163,6 +171,9 @@ class LevelRegressor(SeparateLevels, KernelRegressor):
         self.max_iter = max_iter
         self.warm_start = warm_start
         self.random_state = random_state
+        self.approximation = approximation
+        self.landmarks = landmarks
+        self.landmark_tol = landmark_tol
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -233,14 +244,25 @@ class SVR(KernelRegressor):
         Begin from the solution of the last fit where that had as many rows: the same rows with
         another C, τ, ε or γ take fewer iterations. What is found does not depend on it but for
         ``tol``.
-    random_state : ignored
-        Accepted so that code which sets it keeps working. Nothing here is random: equal data
-        and threads give equal bits.
+    random_state : int, RandomState or None
+        Of the choice of landmarks; None is a seed like any other. Nothing else is random: equal
+        data and threads give equal bits.
+    approximation : None, "landmarks" or "auto"
+        ``"landmarks"``: the best function of a few rows, with the loss over all of them, for more
+        rows than a Gram matrix has room for (docs/scale.md). ``dual_gap_`` then is the gap to the
+        full problem, and ``tol`` that among functions of the landmarks. ``"auto"`` takes
+        landmarks from 20,000 rows on.
+    landmarks : int or None
+        Their number; None for as many as ``landmark_tol`` needs, 4,000 at most.
+    landmark_tol : float or None
+        The relative gap to the full problem that is wanted, with a
+        :class:`~sklearn.exceptions.ConvergenceWarning` where it is not met. None is 0.01, or no
+        wish where ``landmarks`` is given.
 
     Attributes
     ----------
     dual_coef_ : array (1, n_support)
-        β of the support vectors.
+        β of the support vectors; the coefficients of the landmarks where there are any.
     support_ : array (n_support,)
         Their rows in X.
     support_vectors_ : array or CSR matrix (n_support, n_features)
@@ -251,7 +273,9 @@ class SVR(KernelRegressor):
     coef_ : array (1, n_features)
         For ``kernel="linear"``.
     result_ : SolverResult
-        Status, both objectives, gap, KKT violation, iterations, seconds and trace.
+        Status, both objectives, gap, KKT violation, iterations, seconds and trace. With landmarks
+        a :class:`~tausvm.solvers.landmarks.LandmarkResult`: dual variables of all rows, the gap
+        among functions of the landmarks, and whether the gap to the full problem is exact.
     dual_gap_ : float
         The relative duality gap, recomputed from the data after the solve.
     n_iter_ : int
@@ -300,6 +324,9 @@ class SVR(KernelRegressor):
         max_iter: int = -1,
         warm_start: bool = False,
         random_state: Any = None,
+        approximation: str | None = None,
+        landmarks: int | None = None,
+        landmark_tol: float | None = None,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -320,6 +347,9 @@ class SVR(KernelRegressor):
         self.max_iter = max_iter
         self.warm_start = warm_start
         self.random_state = random_state
+        self.approximation = approximation
+        self.landmarks = landmarks
+        self.landmark_tol = landmark_tol
 
     def _losses(self) -> list[Loss]:
         check_choice("loss", self.loss, tuple(SVR_LOSSES))
@@ -360,7 +390,8 @@ class QuantileSVR(LevelRegressor):
         Half-width of the tube inside which residuals cost nothing; above 0 it makes the
         solution sparser.
     kernel, degree, gamma, coef0, tol, fit_intercept, solver, shrinking, cache_size, clip, \
-time_limit, verbose, max_iter, warm_start, random_state
+time_limit, verbose, max_iter, warm_start, random_state, approximation, landmarks, \
+landmark_tol
         As in :class:`SVR`. ``time_limit`` covers all levels together, ``max_iter`` each.
 
     Attributes
@@ -433,7 +464,8 @@ class ExpectileSVR(LevelRegressor):
         Half-width of the tube inside which residuals cost nothing; at 0 every row is a
         support vector.
     kernel, degree, gamma, coef0, tol, fit_intercept, solver, shrinking, cache_size, clip, \
-time_limit, verbose, max_iter, warm_start, random_state
+time_limit, verbose, max_iter, warm_start, random_state, approximation, landmarks, \
+landmark_tol
         As in :class:`SVR`. ``time_limit`` covers all levels together, ``max_iter`` each.
 
     Attributes

@@ -1,14 +1,16 @@
 """What K is: kernel rows computed as they are needed, held or given; XXᵀ of a linear machine;
-matrix-valued kernels."""
+nothing kept of it; matrix-valued kernels."""
 
 from .base import Operator
 from .kernel import CachedKernel, GivenKernel, HeldKernel, KernelOperator
 from .linear import LinearOperator, Portions
 from .matrix import MatrixOperator, UnknownMatrix
 from .separable import SeparableKernel
+from .streamed import Blocks, StreamedKernel
 from .transformable import TransformedKernel
 
 __all__ = [
+    "Blocks",
     "CachedKernel",
     "GivenKernel",
     "HeldKernel",
@@ -18,6 +20,7 @@ __all__ = [
     "Operator",
     "Portions",
     "SeparableKernel",
+    "StreamedKernel",
     "TransformedKernel",
     "UnknownMatrix",
 ]

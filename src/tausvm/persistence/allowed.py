@@ -27,6 +27,7 @@ from ..kernels import Points, scalar
 from ..operators import products
 from ..selection.committee import Committee
 from ..solvers import path
+from ..solvers.landmarks import LandmarkResult
 from ..solvers.units import Units
 from ..tabular import codes
 from .archive import ModelFileError
@@ -115,6 +116,7 @@ def own_types() -> frozenset[type]:
         scalar.Exponential,
         solvers.Progress,
         solvers.SolverResult,
+        LandmarkResult,
         *solvers.every_settings(),
         path.PathProblem,
         path.PathResult,

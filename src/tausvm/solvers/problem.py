@@ -71,6 +71,8 @@ class Point:
         f(xᵢ), where they have just been computed from the data for this very f.
     pulled : array or None
         The function of β with that of the rows held, likewise.
+    energy : float or None
+        βᵀKβ, or a bound of it from above, where that has just been computed from the data.
     """
 
     beta: Array
@@ -78,6 +80,7 @@ class Point:
     intercept: Any = None
     fitted: Array | None = None
     pulled: Array | None = None
+    energy: float | None = None
 
     @classmethod
     def of(cls, beta: Array, intercept: Any = None, fitted: Array | None = None) -> Point:
@@ -253,9 +256,20 @@ class Problem:
         value = self.regulariser(function, fitted, intercept)
         return self._rounded(value + self.terms.total_loss(self.y, fitted, intercept))
 
-    def dual_value(self, beta: Array, pulled: Array, values: Array | None = None) -> float:
-        """yᵀβ − ½ βᵀKβ − Σ g(β), by the function of β and, where they are known, its values."""
-        value = float(np.vdot(beta, self.y)) - 0.5 * self.operator.norm2(pulled, values)
+    def dual_value(
+        self,
+        beta: Array,
+        pulled: Array,
+        values: Array | None = None,
+        energy: float | None = None,
+    ) -> float:
+        """yᵀβ − ½ βᵀKβ − Σ g(β), by the function of β and, where they are known, its values.
+
+        An ``energy`` stands for βᵀKβ; one that is larger gives a smaller bound.
+        """
+        if energy is None:
+            energy = self.operator.norm2(pulled, values)
+        value = float(np.vdot(beta, self.y)) - 0.5 * energy
         if self.column > 0:
             value -= 0.5 * (self.column * (self.total_held + float(beta.sum()))) ** 2
         return self._rounded(value - self.terms.total_value(beta))
@@ -323,7 +337,8 @@ def certificate(problem: Problem, point: Point) -> Certificate:
         dual = problem.dual_value(beta, beta, fitted)
     else:
         pulled = problem.function(beta) if point.pulled is None else point.pulled
-        dual = problem.dual_value(beta, pulled, fitted if pulled is function else None)
+        known = fitted if pulled is function else None
+        dual = problem.dual_value(beta, pulled, known, point.energy)
     return Certificate(
         primal=problem.primal_value(function, fitted, intercept),
         dual=dual,

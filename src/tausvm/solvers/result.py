@@ -182,6 +182,11 @@ class SolverResult:
     function: Array = field(default_factory=lambda: np.empty(0))
 
     @property
+    def solver_gap(self) -> float:
+        """The gap that ``tol`` is about."""
+        return self.dual_gap
+
+    @property
     def rank(self) -> tuple[float, float]:
         """Of two results the one with the smaller rank is kept."""
         return rank(self.dual_gap, self.primal_objective)

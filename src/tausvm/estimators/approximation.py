@@ -1,0 +1,222 @@
+"""Machines that may be fitted by landmarks: functions of a few rows, the loss over all of them."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from ..operators import StreamedKernel
+from ..solvers import Certificate, SolverOptions, SolverResult
+from ..solvers.landmarks import LandmarkResult, Landmarks, full_certificate, solve_landmarks
+from ..threads import one_blas_thread
+from .data import TrainingSet
+from .machine import KernelMachine, Level
+from .parameters import check_choice, check_integer, check_positive, refuse, seed_of
+from .progress import caller_level, progress_log
+from .warm import last_results
+
+Array = NDArray[np.float64]
+
+APPROXIMATIONS = ("auto", "landmarks")
+#: rows up to which "auto" solves the full problem, to ``tol`` and with sparse solutions
+FULL_ROWS = 20_000
+
+
+class ApproximableMachine(KernelMachine):
+    """Mixin of the kernel machines with a parameter ``approximation``."""
+
+    approximation: str | None = None
+    landmarks: int | None = None
+    landmark_tol: float | None = None
+
+    @abstractmethod
+    def _levels(self, data: TrainingSet) -> list[Level]:
+        """The problems of checked training data."""
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.approximation is not None:
+            check_choice("approximation", self.approximation, APPROXIMATIONS, "None")
+        if self.landmarks is not None:
+            check_integer("landmarks", self.landmarks, 1)
+        if self.landmark_tol is not None:
+            check_positive("landmark_tol", self.landmark_tol)
+        for name in ("landmarks", "landmark_tol"):
+            if self.approximation is None and getattr(self, name) is not None:
+                raise refuse(name, "None where approximation=None", getattr(self, name))
+        if self.approximation != "landmarks":
+            return
+        if self._precomputed:
+            raise ValueError(
+                "approximation='landmarks' must have rows to compute kernel values from, "
+                "got kernel='precomputed'"
+            )
+        if self.solver != "auto":
+            raise refuse("solver", "'auto' with approximation='landmarks'", self.solver)
+
+    def _by_landmarks(self, n: int) -> bool:
+        """Whether a fit of n rows goes by landmarks."""
+        if self.approximation == "auto":
+            return n > FULL_ROWS and not self._precomputed and self.solver == "auto"
+        return self.approximation == "landmarks"
+
+    @property
+    def _landmark_settings(self) -> Landmarks:
+        count = None if self.landmarks is None else int(self.landmarks)
+        return Landmarks(count=count, gap=self.landmark_tol, megabytes=float(self.cache_size))
+
+    def _solve_levels(
+        self,
+        data: TrainingSet,
+        levels: Sequence[Level],
+        order: Sequence[int] | None,
+        options: SolverOptions,
+    ) -> list[SolverResult]:
+        if not self._by_landmarks(len(data)):
+            return super()._solve_levels(data, levels, order, options)
+        before = last_results(self, len(data), len(levels))
+        gram = self._streamed(data)
+        places = list(range(len(levels)) if order is None else order)
+        problems = [self._posed(gram, levels[k], data.weight) for k in places]
+        with progress_log(self.verbose) as callback:
+            found = solve_landmarks(
+                problems,
+                self._landmark_settings,
+                options.with_(
+                    callback=callback,
+                    time_limit=self.time_limit,
+                    seed=seed_of(self.random_state),
+                ),
+                weight=data.weight,
+                chained=order is not None,
+                start=None if before is None else [before[k] for k in places],
+            )
+        results: list[Any] = [None] * len(levels)
+        for k, result in zip(places, found, strict=True):
+            self._check_bounded(result.dual_gap)
+            results[k] = result
+        return results
+
+    def _streamed(self, data: TrainingSet) -> StreamedKernel:
+        """The kernel matrix of the training points, of which nothing is kept."""
+        points = self._kernel_points(data)
+        gram = StreamedKernel(self._kernel, points)
+        self._check_diagonal(gram.diagonal.min())
+        return gram
+
+    def _keep(self, data: TrainingSet, results: Sequence[SolverResult]) -> None:
+        first = results[0]
+        if not isinstance(first, LandmarkResult):
+            super()._keep(data, results)
+            return
+        self.support_ = data.rows[first.landmarks]
+        self.support_vectors_ = data.X[first.landmarks]
+        self.dual_coef_ = np.vstack([result.function for result in results])
+        self.n_support_ = np.count_nonzero(self.dual_coef_, axis=1)
+        self.intercept_ = np.array([result.intercept for result in results])
+        self._set_certificates(results)
+
+    def _warn_of(
+        self, data: TrainingSet, results: Sequence[SolverResult], options: SolverOptions
+    ) -> None:
+        super()._warn_of(data, results, options)
+        found = [result for result in results if isinstance(result, LandmarkResult)]
+        if not found:
+            return
+        wanted = self._landmark_settings.wanted
+        worst = max(found, key=lambda result: result.dual_gap)
+        if wanted is None or worst.dual_gap <= wanted:
+            return
+        count = len(worst.landmarks)
+        about = (
+            "Take more landmarks, raise time_limit if there is one, or accept a larger landmark_tol"
+            if worst.exact
+            else "It is a loose bound, in time n·m, that may be a hundred times the true gap; "
+            "certify(X, y) computes the gap"
+        )
+        warnings.warn(
+            f"{type(self).__name__}: the gap to the full problem is at most {worst.dual_gap:.2e} "
+            f"with {count} landmarks, above landmark_tol={wanted:g}. {about}.",
+            ConvergenceWarning,
+            stacklevel=caller_level(),
+        )
+
+    def certify(self, X: Any, y: Any, sample_weight: Any = None) -> float | Array:
+        """The exact relative gap of this machine to the optimum of the full problem.
+
+        For a machine of landmarks on more rows than a fit computes it for: n²/2 kernel values, on
+        all processors, and for all levels at once. The machine stays as it is.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            What it was fitted to.
+
+        Returns
+        -------
+        float, or array (n_levels,) for a list of levels
+        """
+        gaps = [found.gap for found in self._certificates(X, y, sample_weight)]
+        return gaps[0] if self._single_level else np.array(gaps)
+
+    def _certificates(self, X: Any, y: Any, sample_weight: Any) -> list[Certificate]:
+        """Certificates of the functions that predict, with the dual variables of the fit.
+
+        In the units of the problems.
+        """
+        check_is_fitted(self)
+        machine = copy.copy(self)  # what a fit sets is not to be set here
+        data = machine._training_set(X, y, sample_weight)
+        results = self.result_ if isinstance(self.result_, list) else [self.result_]
+        if len(data) != len(results[0].beta):
+            raise ValueError(
+                f"X must hold the {len(results[0].beta)} rows of positive weight that the machine "
+                f"was fitted to, got {len(data)}"
+            )
+        if machine._precomputed:
+            raise ValueError("kernel='precomputed' has its certificate, got a call of certify")
+        with one_blas_thread():
+            gram = machine._streamed(data)
+            levels = machine._levels(data)
+            problems = [machine._posed(gram, level, data.weight) for level in levels]
+            beta = np.stack(
+                [
+                    problem.feasible(problem.units.into(_unshrunk(result)))
+                    for problem, result in zip(problems, results, strict=True)
+                ],
+                axis=1,
+            )
+            places = np.searchsorted(data.rows, self.support_)
+            energies = gram.energies(beta)
+            values = gram.combined(places, self.dual_coef_.T)
+            out = []
+            for k, problem in enumerate(problems):
+                units = problem.units
+                function = np.zeros(len(data))
+                function[places] = units.into(self.dual_coef_[k])
+                found, _, _ = full_certificate(
+                    problem,
+                    beta[:, k],
+                    (function, units.values_into(np.ascontiguousarray(values[:, k]))),
+                    float(energies[k]),
+                    float(units.offset_into(self.intercept_[k])) if problem.offset else None,
+                )
+                out.append(found)
+        return out
+
+
+def _unshrunk(result: SolverResult) -> Array:
+    """The dual variables before they were multiplied by what a bound of βᵀKβ made best."""
+    shrink = result.shrink if isinstance(result, LandmarkResult) else 1.0
+    return result.beta / shrink if shrink > 0 else result.beta
+
+
+__all__ = ["ApproximableMachine"]
