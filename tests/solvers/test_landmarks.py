@@ -251,11 +251,16 @@ def test_landmarks_are_added_until_the_gap_is_met():
         np.testing.assert_allclose(one.primal_objective, other.primal_objective, rtol=0.01)
 
 
-def test_beyond_the_exact_rows_the_primal_says_when_to_stop():
-    found = solve_landmarks(
-        [pose(Pinball(0.5), rows())], Landmarks(gap=0.02, first=20, exact_rows=10)
-    )
+def test_beyond_the_exact_rows_a_sample_says_when_to_stop():
+    problems = [pose(Pinball(tau), rows()) for tau in (0.1, 0.5)]
+    sampled = Landmarks(gap=0.02, first=20, exact_rows=10, sample_rows=300)
+    found = solve_landmarks(problems, sampled)
     assert not found[0].exact and len(found[0].landmarks) < N
+    exact = solve_landmarks(problems, Landmarks(count=len(found[0].landmarks)))
+    for one, other in zip(found, exact, strict=True):
+        assert one.gap_estimate <= 0.02
+        assert 0.5 * other.dual_gap <= one.gap_estimate <= 2.0 * other.dual_gap
+        assert other.gap_estimate == other.dual_gap <= one.dual_gap
 
 
 def test_a_file_does_as_well_as_memory():

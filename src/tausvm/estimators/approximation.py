@@ -132,19 +132,19 @@ class ApproximableMachine(KernelMachine):
         if not found:
             return
         wanted = self._landmark_settings.wanted
-        worst = max(found, key=lambda result: result.dual_gap)
-        if wanted is None or worst.dual_gap <= wanted:
+        worst = max(found, key=lambda result: result.gap_estimate)
+        highest = max(result.dual_gap for result in found)
+        if wanted is None or highest <= wanted:
             return
-        count = len(worst.landmarks)
-        about = (
-            "Take more landmarks, raise time_limit if there is one, or accept a larger landmark_tol"
-            if worst.exact
-            else "It is a loose bound, in time n·m, that may be a hundred times the true gap; "
-            "certify(X, y) computes the gap"
-        )
+        about = "Take more landmarks, raise time_limit if there is one, or raise landmark_tol."
+        if not worst.exact:
+            about = (
+                f"That is a loose bound; by a sample of rows it is about {worst.gap_estimate:.2e}, "
+                f"and certify(X, y) computes it. {about}"
+            )
         warnings.warn(
-            f"{type(self).__name__}: the gap to the full problem is at most {worst.dual_gap:.2e} "
-            f"with {count} landmarks, above landmark_tol={wanted:g}. {about}.",
+            f"{type(self).__name__}: the gap to the full problem is at most {highest:.2e} "
+            f"with {len(worst.landmarks)} landmarks, above landmark_tol={wanted:g}. {about}",
             ConvergenceWarning,
             stacklevel=caller_level(),
         )

@@ -117,6 +117,16 @@ class StreamedKernel(Operator):
             self.over_rows(self.points.take(whole[some]), add)
         return out
 
+    def sums(self, centres: Points, beta: Array) -> Array:
+        """Σᵢ k(zⱼ, xᵢ) βᵢ at the centres zⱼ for every column of β, (m, p)."""
+        parts = [np.zeros((len(centres), beta.shape[1])) for _ in range(self.blocks.parts)]
+
+        def add(part: int, rows: slice, block: Array) -> None:
+            parts[part] += block.T @ beta[rows]
+
+        self.over_rows(centres, add)
+        return np.asarray(np.sum(parts, axis=0))
+
     def energies(self, beta: Array) -> Array:
         """βᵀKβ for every column of β, (p,): half of the matrix, once for all columns."""
         support = np.flatnonzero(beta.any(axis=1))

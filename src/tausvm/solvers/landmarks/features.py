@@ -65,6 +65,11 @@ class LandmarkFeatures:
         self.gram.over_rows(self.gram.points.take(landmarks), fill)
         self.landmarks, self.lower, self.values = landmarks, lower, values
 
+    def left(self, rounding: float) -> Array:
+        """Rᵢᵢ = Kᵢᵢ − ‖φᵢ‖², raised by a share of Kᵢᵢ that the features may have rounded."""
+        diagonal = self.gram.diagonal
+        return np.maximum(diagonal - self.operator.squares(), 0.0) + rounding * diagonal
+
     def coefficients(self, weights: Array) -> Array:
         """α of Σⱼ αⱼ k(zⱼ, ·) from weights of the features."""
         return np.asarray(

@@ -41,9 +41,9 @@ class Landmarks:
     #: rows with β ≠ 0 up to which βᵀKβ is computed, 2e10 kernel values: about a minute and a half
     #: of one core for 10 features. Beyond, it is bounded in time n·m
     exact_rows: int = 200_000
-    #: beyond that more landmarks are taken until the primal falls by less than this share of the
-    #: gap wanted: the bound of βᵀKβ is too loose to go by
-    settled: float = 0.25
+    #: rows by which βᵀKβ is estimated beyond that, as the bound is too loose to go by: 8 s of one
+    #: core for a million rows of 10 features
+    sample_rows: int = 2000
     #: features are held in float64 for a tolerance below this, and where they take so many
     #: megabytes at most: what float32 saves is memory and the time to read it
     tight: float = 1e-6

@@ -61,6 +61,13 @@ def solve_landmarks(
     return run.results(chained, start)
 
 
+def _better(before: list[LandmarkResult] | None, now: list[LandmarkResult]) -> list[LandmarkResult]:
+    """The results with the smaller gaps: time may have ended the later ones early."""
+    if before is None:
+        return now
+    return min(now, before, key=lambda results: max(result.gap_estimate for result in results))
+
+
 class _Run:
     """One solve: landmarks, features, levels, certificates, and more landmarks where need be."""
 
@@ -114,8 +121,8 @@ class _Run:
             while True:
                 self._choose(count)
                 points = self._solve(start if found is None else found, chained)
-                before, found = found, self._certified(points)
-                if self._enough(before, found):
+                found = _better(found, self._certified(points))
+                if self._enough(found):
                     return found
                 count = min(settings.growth * count, self.most)
         except OutOfTime:
@@ -123,20 +130,13 @@ class _Run:
         finally:
             self.gram.watch = watch
 
-    def _enough(self, before: list[LandmarkResult] | None, found: list[LandmarkResult]) -> bool:
+    def _enough(self, found: list[LandmarkResult]) -> bool:
+        """Whether the gap wanted is met, or there is no way to come closer."""
         wanted = self.settings.wanted
         stopped = any(result.status is Status.STOPPED_BY_CALLBACK for result in found)
         if wanted is None or stopped or self.chooser is None:
             return True
-        if max(result.dual_gap for result in found) <= wanted:
-            return True
-        if before is None or all(result.exact for result in found):
-            return False
-        falls = [
-            (old.primal_objective - new.primal_objective) / abs(new.primal_objective or 1.0)
-            for old, new in zip(before, found, strict=True)
-        ]
-        return max(falls) <= self.settings.settled * wanted
+        return max(result.gap_estimate for result in found) <= wanted
 
     def _choose(self, count: int) -> None:
         """More landmarks, and their features."""
@@ -182,8 +182,8 @@ class _Run:
 
     def _certified(self, points: list[LandmarkPoint]) -> list[LandmarkResult]:
         self.gram.watch = None  # the time for a certificate was kept
-        left = None if self._exact(points) else self._residual_diagonal()
-        found = certified(self.problems, self.features, points, left)
+        sample = None if self._exact(points) else self._few_rows()
+        found = certified(self.problems, self.features, points, sample, self.settings.rounding)
         self.gram.watch = self._watch
         for result in found:
             self._settle(result)
@@ -206,11 +206,11 @@ class _Run:
             return False
         return self.gram.energy_seconds(rows) <= max(self._left(), 0.0)
 
-    def _residual_diagonal(self) -> Array:
-        """Rᵢᵢ = Kᵢᵢ − ‖φᵢ‖², with what the features may have rounded."""
-        diagonal = self.gram.diagonal
-        squares = self.features.operator.squares()
-        return np.maximum(diagonal - squares, 0.0) + self.settings.rounding * diagonal
+    def _few_rows(self) -> Index:
+        """Rows by which βᵀKβ is estimated."""
+        n = len(self.gram)
+        rng = np.random.default_rng(self.options.seed)
+        return np.sort(rng.choice(n, size=min(self.settings.sample_rows, n), replace=False))
 
     # ---- time ----
 
