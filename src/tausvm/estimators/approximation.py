@@ -6,7 +6,8 @@ import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..operators import StreamedKernel
-from ..solvers import Certificate, SolverOptions, SolverResult
-from ..solvers.landmarks import LandmarkResult, Landmarks, full_certificate, solve_landmarks
+from ..solvers import Certificate, Problem, SolverOptions, SolverResult
+from ..solvers.landmarks import (
+    LandmarkResult,
+    Landmarks,
+    Sparsification,
+    full_certificate,
+    solve_landmarks,
+    thinned,
+)
+from ..solvers.units import spread
 from ..threads import one_blas_thread
 from .data import TrainingSet
 from .machine import KernelMachine, Level
-from .parameters import check_choice, check_integer, check_positive, refuse, seed_of
+from .parameters import check_choice, check_flag, check_integer, check_positive, refuse, seed_of
 from .progress import caller_level, progress_log
 from .warm import last_results
 
@@ -36,6 +45,9 @@ class ApproximableMachine(KernelMachine):
     approximation: str | None = None
     landmarks: int | None = None
     landmark_tol: float | None = None
+    #: of the targets of the fit; models of earlier versions do not have it
+    _spread: float | None = None
+    sparsification_: Sparsification
 
     @abstractmethod
     def _levels(self, data: TrainingSet) -> list[Level]:
@@ -114,6 +126,8 @@ class ApproximableMachine(KernelMachine):
 
     def _keep(self, data: TrainingSet, results: Sequence[SolverResult]) -> None:
         first = results[0]
+        self._spread = self._spread_of(data)
+        vars(self).pop("sparsification_", None)
         if not isinstance(first, LandmarkResult):
             super()._keep(data, results)
             return
@@ -149,6 +163,107 @@ class ApproximableMachine(KernelMachine):
             stacklevel=caller_level(),
         )
 
+    def sparsify(
+        self,
+        tol: float = 0.01,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        everywhere: bool = True,
+    ) -> Self:
+        """A copy with fewer centres, whose functions differ by at most ``tol`` spreads of y.
+
+        Centres are chosen among those that are there, for all levels together, and each function
+        is projected onto the functions of these. The bound on the difference is one in the norm
+        of the function space: it holds everywhere for kernels of distances, and wherever
+        k(x, x) is at most that of the centres for others.
+
+        Parameters
+        ----------
+        tol : float
+            In standard deviations of y; in units of the decision function for a classifier.
+        X, y, sample_weight
+            What the machine was fitted to, for the training loss and the certificate of the
+            copy. Without them ``dual_gap_`` is NaN: the certificate was of another function.
+        everywhere : bool
+            False bounds the difference at the centres that there are, most or all of the rows of
+            a full fit, and leaves far fewer of them; the bound for everywhere is told as well.
+
+        Returns
+        -------
+        copy
+            With ``sparsification_``: the number of centres before and after, the bound and the
+            training losses.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from tausvm import SVR
+        >>> X = np.linspace(0, 6, 200).reshape(-1, 1)
+        >>> model = SVR(epsilon=0.0).fit(X, np.sin(X).ravel())
+        >>> short = model.sparsify(0.01)
+        >>> len(short.support_) < len(model.support_) / 4
+        True
+        >>> bool(abs(short.predict(X) - model.predict(X)).max() <= short.sparsification_.bound[0])
+        True
+        """
+        check_is_fitted(self)
+        check_positive("tol", tol)
+        if self._precomputed:
+            raise ValueError("sparsify must have the rows of the centres, got kernel='precomputed'")
+        if (X is None) != (y is None):
+            raise ValueError("X and y must be given both or neither")
+        centres = self._points(self.support_vectors_)
+        diagonal = self._kernel.diagonal(centres)
+        size = float(np.sqrt(diagonal.max(initial=0.0))) or 1.0
+        check_flag("everywhere", everywhere)
+        largest = tol * self._fitted_spread / (size if everywhere else 1.0)
+        with one_blas_thread():
+            gram = StreamedKernel(self._kernel, centres)
+            short = thinned(gram, self.dual_coef_, largest, bool(everywhere))
+        kept, coefficients = short.kept, short.coefficients
+        model = copy.copy(self)
+        model.support_ = self.support_[kept]
+        model.support_vectors_ = self.support_vectors_[kept]
+        model.dual_coef_ = coefficients
+        model.n_support_ = np.count_nonzero(coefficients, axis=1)
+        told = Sparsification(
+            len(self.support_), len(kept), size * short.distance, short.at_centres, float(tol)
+        )
+        results = self.result_ if isinstance(self.result_, list) else [self.result_]
+        if X is None:
+            unknown: dict[str, Any] = {
+                "primal_objective": np.nan,
+                "dual_gap": np.nan,
+                "kkt_violation": np.nan,
+            }
+            changes: list[dict[str, Any]] = [{**unknown, "fitted": np.empty(0)} for _ in results]
+        else:
+            before, after = (m._certificates(X, y, sample_weight) for m in (self, model))
+            losses = [np.array([found.loss for found in part]) for part in (before, after)]
+            told = replace(told, loss_before=losses[0], loss_after=losses[1])
+            changes = [found.numbers for found in after]
+        for result, change, coefficient in zip(results, changes, coefficients, strict=True):
+            change["function"] = coefficient
+            if isinstance(result, LandmarkResult):
+                change["landmarks"] = result.landmarks[kept]
+                change["gap_estimate"] = change["dual_gap"]
+        model._set_certificates(
+            [replace(result, **change) for result, change in zip(results, changes, strict=True)]
+        )
+        model.sparsification_ = told
+        return model
+
+    @property
+    def _fitted_spread(self) -> float:
+        """What ``tol`` of :meth:`sparsify` counts in."""
+        if self._spread is None:
+            raise ValueError("sparsify must know the spread of y: fit the machine again")
+        return self._spread
+
+    def _spread_of(self, data: TrainingSet) -> float:
+        return spread(np.asarray(data.y, dtype=np.float64), data.weight)
+
     def certify(self, X: Any, y: Any, sample_weight: Any = None) -> float | Array:
         """The exact relative gap of this machine to the optimum of the full problem.
 
@@ -167,11 +282,8 @@ class ApproximableMachine(KernelMachine):
         gaps = [found.gap for found in self._certificates(X, y, sample_weight)]
         return gaps[0] if self._single_level else np.array(gaps)
 
-    def _certificates(self, X: Any, y: Any, sample_weight: Any) -> list[Certificate]:
-        """Certificates of the functions that predict, with the dual variables of the fit.
-
-        In the units of the problems.
-        """
+    def _certificates(self, X: Any, y: Any, sample_weight: Any) -> list[Judged]:
+        """Certificates of the functions that predict, with the dual variables of the fit."""
         check_is_fitted(self)
         machine = copy.copy(self)  # what a fit sets is not to be set here
         data = machine._training_set(X, y, sample_weight)
@@ -209,8 +321,34 @@ class ApproximableMachine(KernelMachine):
                     float(energies[k]),
                     float(units.offset_into(self.intercept_[k])) if problem.offset else None,
                 )
-                out.append(found)
+                residual = levels[k].y - values[:, k] - self.intercept_[k]
+                loss = np.average(levels[k].loss.value(residual, levels[k].y), weights=data.weight)
+                out.append(Judged(problem, found, float(loss)))
         return out
+
+
+class Judged(NamedTuple):
+    """A function on the rows of its fit: its certificate, and its mean loss."""
+
+    problem: Problem
+    found: Certificate
+    loss: float
+
+    @property
+    def gap(self) -> float:
+        return self.found.gap
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """What a result says of it."""
+        units, found = self.problem.units, self.found
+        return {
+            "fitted": units.values(found.fitted),
+            "primal_objective": units.objective(found.primal),
+            "dual_objective": units.objective(found.dual),
+            "dual_gap": found.gap,
+            "kkt_violation": units.values(found.violation),
+        }
 
 
 def _unshrunk(result: SolverResult) -> Array:

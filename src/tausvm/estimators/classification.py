@@ -153,6 +153,9 @@ landmark_tol
         self._fit_levels(data, self._levels(data))
         return self
 
+    def _spread_of(self, data: TrainingSet) -> float:
+        return 1.0  # of decision values: margins are at ±1
+
     def _levels(self, data: TrainingSet) -> list[Level]:
         loss = Hinge(self.tau)
         positives = self.classes_[1:] if self._single_level else self.classes_

@@ -27,7 +27,7 @@ from ..kernels import Points, scalar
 from ..operators import products
 from ..selection.committee import Committee
 from ..solvers import path
-from ..solvers.landmarks import LandmarkResult
+from ..solvers.landmarks import LandmarkResult, Sparsification
 from ..solvers.units import Units
 from ..tabular import codes
 from .archive import ModelFileError
@@ -117,6 +117,7 @@ def own_types() -> frozenset[type]:
         solvers.Progress,
         solvers.SolverResult,
         LandmarkResult,
+        Sparsification,
         *solvers.every_settings(),
         path.PathProblem,
         path.PathResult,

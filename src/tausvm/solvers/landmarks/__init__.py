@@ -8,12 +8,16 @@ from .centres import PivotedCholesky, Pivoting
 from .full import LandmarkResult, full_certificate
 from .settings import Landmarks
 from .solve import solve_landmarks
+from .thinning import Sparsification, Thinning, thinned
 
 __all__ = [
     "LandmarkResult",
     "Landmarks",
     "PivotedCholesky",
     "Pivoting",
+    "Sparsification",
+    "Thinning",
     "full_certificate",
     "solve_landmarks",
+    "thinned",
 ]
