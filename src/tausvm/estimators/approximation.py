@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..operators import StreamedKernel
@@ -37,6 +38,14 @@ Array = NDArray[np.float64]
 APPROXIMATIONS = ("auto", "landmarks")
 #: rows up to which "auto" solves the full problem, to ``tol`` and with sparse solutions
 FULL_ROWS = 20_000
+
+
+def _is_fitted(machine: Any) -> bool:
+    """Whether there is a function to have fewer centres.
+
+    scikit-learn's checks take an unfitted estimator with ``sparsify`` for one with ``coef_``.
+    """
+    return hasattr(machine, "dual_coef_")
 
 
 class ApproximableMachine(KernelMachine):
@@ -127,7 +136,8 @@ class ApproximableMachine(KernelMachine):
     def _keep(self, data: TrainingSet, results: Sequence[SolverResult]) -> None:
         first = results[0]
         self._spread = self._spread_of(data)
-        vars(self).pop("sparsification_", None)
+        if hasattr(self, "sparsification_"):
+            del self.sparsification_
         if not isinstance(first, LandmarkResult):
             super()._keep(data, results)
             return
@@ -163,6 +173,7 @@ class ApproximableMachine(KernelMachine):
             stacklevel=caller_level(),
         )
 
+    @available_if(_is_fitted)
     def sparsify(
         self,
         tol: float = 0.01,
