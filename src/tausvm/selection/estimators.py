@@ -101,6 +101,16 @@ class SVRCV(KernelRegressorCV):
     degree, coef0, tol, scale_C, epsilon, loss, fit_intercept, solver, clip, max_iter
         As in :class:`~tausvm.SVR`, for every fit. With ``scale_C`` the values of C count in
         spreads of y on the rows of a fit. With ``clip`` validation predictions are clipped as well.
+    approximation : {"auto", "landmarks", None}
+        "landmarks" chooses on at most 10,000 rows and fits functions of ``landmarks`` rows to all
+        of them, at one γ for all levels, with a certificate against the full problem; see
+        :class:`~tausvm.SVR`. "auto" does so above 20,000 rows. None solves the full problem at any
+        size.
+    landmarks : int or None
+        How many; None for as many as ``landmark_tol`` needs, or without one as fit in
+        ``cache_size`` (250 to 1,000).
+    landmark_tol : float or None
+        The relative gap to the full problem that landmarks are to reach.
     cache_size : float
         Megabytes for kernel values, shared among the jobs. Where a matrix of all rows does not
         fit, every fold computes the rows it needs.
@@ -203,6 +213,9 @@ class SVRCV(KernelRegressorCV):
         loss: str = "epsilon_insensitive",
         fit_intercept: bool = True,
         solver: str = "auto",
+        approximation: str | None = "auto",
+        landmarks: int | None = None,
+        landmark_tol: float | None = None,
         cache_size: float = 2000,
         clip: float | str | None = None,
         time_limit: float | None = None,
@@ -229,6 +242,9 @@ class SVRCV(KernelRegressorCV):
         self.loss = loss
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.approximation = approximation
+        self.landmarks = landmarks
+        self.landmark_tol = landmark_tol
         self.cache_size = cache_size
         self.clip = clip
         self.time_limit = time_limit
@@ -263,6 +279,9 @@ class _LevelRegressorCV(OrderedLevels, KernelRegressorCV):
         epsilon: float = 0.0,
         fit_intercept: bool = True,
         solver: str = "auto",
+        approximation: str | None = "auto",
+        landmarks: int | None = None,
+        landmark_tol: float | None = None,
         cache_size: float = 2000,
         clip: float | str | None = None,
         time_limit: float | None = None,
@@ -290,6 +309,9 @@ class _LevelRegressorCV(OrderedLevels, KernelRegressorCV):
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.approximation = approximation
+        self.landmarks = landmarks
+        self.landmark_tol = landmark_tol
         self.cache_size = cache_size
         self.clip = clip
         self.time_limit = time_limit
@@ -333,10 +355,11 @@ class QuantileSVRCV(_LevelRegressorCV):
         were not fitted lie in them as often as they should; a level without counterpart is moved
         outwards by itself. "oof" goes by the predictions of the folds' models for the rows that
         they have not seen: no row is given up and nothing is guaranteed, since these rows have
-        helped to choose C and γ. "split" holds a fifth of the rows out, and intervals then hold
+        helped to choose C and γ; with landmarks it goes by at most 10,000 rows that are held out
+        of the fit. "split" holds a fifth of the rows out, and intervals then hold
         the share that they should or more, on average and for exchangeable rows (split-conformal).
-    Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, cache_size, time_limit, verbose, \
-random_state
+    Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, approximation, landmarks, \
+landmark_tol, cache_size, time_limit, verbose, random_state
         As in :class:`SVRCV`.
     feature_metric, feature_groups, kernel
         As in :class:`SVRCV`; all levels share them. The further the levels lie from ½, the more
@@ -411,6 +434,9 @@ random_state
         epsilon: float = 0.0,
         fit_intercept: bool = True,
         solver: str = "auto",
+        approximation: str | None = "auto",
+        landmarks: int | None = None,
+        landmark_tol: float | None = None,
         cache_size: float = 2000,
         clip: float | str | None = None,
         time_limit: float | None = None,
@@ -439,6 +465,9 @@ random_state
             epsilon=epsilon,
             fit_intercept=fit_intercept,
             solver=solver,
+            approximation=approximation,
+            landmarks=landmarks,
+            landmark_tol=landmark_tol,
             cache_size=cache_size,
             clip=clip,
             time_limit=time_limit,
@@ -504,6 +533,18 @@ random_state
         values = self._in_order(unseen[known])
         self._move(data.y[known], values, data.weight[known], plain_quantile)
 
+    def _held_out_rows(self, n: int) -> int:
+        if self.calibrate != "oof":
+            return 0
+        large = self._settings.large
+        return min(int(large.held_out * n), large.held_out_rows)
+
+    def _calibrate_by(self, X: Any, data: TrainingSet) -> None:
+        self.__dict__.pop("calibration_", None)
+        if len(data):
+            values = self.predict(X).reshape(len(data), -1)
+            self._move(data.y, values, data.weight, conformal_quantile)
+
     def _move(self, y: Array, values: Array, weight: Array, rule: Rule) -> None:
         """Set the shifts of the levels from rows that were not fitted."""
         shift = shifts(np.atleast_1d(np.asarray(self.tau, dtype=float)), y, values, weight, rule)
@@ -526,8 +567,8 @@ class ExpectileSVRCV(_LevelRegressorCV):
         (n, len(tau)), and its own C and γ to every level.
     ordered : bool
         Whether the levels of a prediction are put in order, as in :class:`~tausvm.ExpectileSVR`.
-    Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, cache_size, time_limit, verbose, \
-random_state
+    Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, approximation, landmarks, \
+landmark_tol, cache_size, time_limit, verbose, random_state
         As in :class:`SVRCV`.
     feature_metric, feature_groups, kernel
         As in :class:`SVRCV`; all levels share them. The further the levels lie from ½, the more

@@ -41,6 +41,7 @@ from ..solvers.many import Stop
 from ..solvers.units import Units, root_mean_square, spread
 from .committee import Committee
 from .grid import GAMMA_KERNELS, Axis, check_axis, cost_range, gamma_range, make_axis
+from .large import WHOLE, LargeSelection
 from .members import Member, Panel
 from .memory import Memory
 from .outcome import warn_of_members, warn_of_search
@@ -77,7 +78,7 @@ OWN_PARAMETERS = (
 )
 
 
-class KernelRegressorCV(RegressorMixin, BaseEstimator):
+class KernelRegressorCV(LargeSelection, RegressorMixin, BaseEstimator):
     """Base of the estimators that choose C and γ: a subclass names its machine."""
 
     #: the estimator whose C and γ are chosen
@@ -119,7 +120,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         given = {name: getattr(self, name) for name in _machine_parameters(kind)}
         if self._competing:
             given["kernel"] = SMOOTH_AND_ROUGH[0]
-        quiet = {"verbose": False, "time_limit": None}
+        quiet = {"verbose": False, "time_limit": None, **WHOLE}
         return self._machine_class(**{**given, **quiet, **parameters})
 
     @property
@@ -170,14 +171,34 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         self
         """
         started = self._clock()
-        machine = self._machine()
+        machine = self._machine(**self._approximation)
         machine._losses()
         machine._check_parameters()
         asked, gammas = self._check_own_parameters()
         data = training_set(self, X, y, sample_weight, self._precomputed, y_numeric=True)
+        if self._by_landmarks(len(data)):
+            self._fit_large(X, data, groups, (asked, gammas), started)
+            return self
+        data, search = self._searched(data, groups, (asked, gammas), started)
+        self._tell_scores(search, data)
+        ends = started + self._limit
+        members = self._fit_members(search, data, ends) if self.refit else []
+        self._tell_members(members)
+        self._calibrate(search, data)
+        self._warn(search, members)
+        return self
+
+    def _searched(
+        self,
+        data: TrainingSet,
+        groups: Any,
+        axes: tuple[int | Array, int | Array],
+        started: float,
+    ) -> tuple[TrainingSet, Search]:
+        """The data as kernels take them, and the search of the view that was chosen."""
+        asked, gammas = axes
         data, task, spread_of = self._posed(data, groups, gammas, started)
         metric, groups_of = self._check_metric(data)
-        limit = np.inf if self.time_limit is None else float(self.time_limit)
 
         def searched(view: View, rival: Search | None) -> Search:
             """The scores of one view."""
@@ -199,12 +220,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         views = Views(task, kernels, metric, groups_of, levels, self.n_jobs, searched)
         view, search = views.choose()
         self._tell_view(view, spread_of)
-        self._tell_scores(search, data)
-        members = self._fit_members(search, data, started + limit) if self.refit else []
-        self._tell_members(members)
-        self._calibrate(search, data)
-        self._warn(search, members)
-        return self
+        return data, search
 
     def _posed(
         self, data: TrainingSet, groups: Any, gammas: int | Array, started: float
@@ -232,7 +248,7 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         several = metric is not None or self._competing
         plain = metric is None or sp.issparse(data.X)
         spread_of = None if plain else equal_spread(data.X, data.weight)
-        limit = np.inf if self.time_limit is None else float(self.time_limit)
+        limit = self._limit
         share = settings.search_share if self.refit else 1.0
         task = Task(
             X=mapped(data.X if centre is None else data.X - centre, spread_of),
@@ -405,10 +421,14 @@ class KernelRegressorCV(RegressorMixin, BaseEstimator):
         kernel = make_kernel(task.kernel, gamma, self.degree, self.coef0)
         return float(kernel.diagonal(Points(task.X)).mean())
 
-    def _tell_scores(self, search: Search, data: TrainingSet) -> None:
-        """Set what is known of the grid."""
+    def _tell_scores(
+        self, search: Search, data: TrainingSet, best: Sequence[tuple[int, int]] = ()
+    ) -> None:
+        """Set what is known of the grid; ``best`` has the points chosen where they are not each
+        level's own."""
         levels = range(len(search.task.losses))
-        best = [found for level in levels if (found := search.best(level)) is not None]
+        own = [found for level in levels if (found := search.best(level)) is not None]
+        best = best or own
         if len(best) < len(levels):
             raise ValueError(
                 "no point of the grid could be fitted and scored on all folds; the largest "

@@ -129,6 +129,20 @@ class MetricSettings:
 
 
 @dataclass(frozen=True)
+class LargeSettings:
+    """What is done where rows are too many for a kernel matrix."""
+
+    #: rows that C, γ, the kernel and the features are chosen on
+    selection_rows: int = 10_000
+    #: rows held out of the fit to calibrate the levels, as a share and at most
+    held_out: float = 0.2
+    held_out_rows: int = 10_000
+    #: landmarks where their number is not given: as many as fit in ``cache_size``, within these
+    least_landmarks: int = 250
+    most_landmarks: int = 1000
+
+
+@dataclass(frozen=True)
 class SelectionSettings:
     """All of them."""
 
@@ -137,6 +151,7 @@ class SelectionSettings:
     committee: CommitteeSettings = field(default_factory=CommitteeSettings)
     calibration: CalibrationSettings = field(default_factory=CalibrationSettings)
     metric: MetricSettings = field(default_factory=MetricSettings)
+    large: LargeSettings = field(default_factory=LargeSettings)
     #: of the fits
     many: Many = field(default_factory=Many)
     #: gaps against the tolerance, as a share of what constants cost: predictions of a squared loss

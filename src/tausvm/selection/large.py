@@ -1,0 +1,218 @@
+"""Selections on more rows than a kernel matrix serves: choose on some of them, fit on all.
+
+    some rows                C, γ, the kernel and the features, as ever
+    the other rows           landmarks, one set for all levels, at one γ: the best for all together
+    a few rows held out      calibrate the levels
+
+C stays what it is for fewer rows: a loss is a sum over rows, so that more of them count for more
+beside ‖f‖², as they should.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from ..estimators.approximation import ApproximableMachine
+from ..estimators.data import TrainingSet
+from ..estimators.machine import Level
+from ..estimators.parameters import refuse, seed_of
+from ..estimators.progress import progress_log
+from ..solvers import SolverOptions
+from ..solvers.landmarks import solve_landmarks
+from ..threads import one_blas_thread
+from .members import Member
+from .search import Search
+from .settings import LargeSettings, SelectionSettings
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+#: γ and C by index
+Place = tuple[int, int]
+
+#: parameters of a machine of the full problem
+WHOLE = {"approximation": None, "landmarks": None, "landmark_tol": None}
+
+
+class LargeSelection:
+    """Mixin of the selections: fits of more rows than a kernel matrix serves."""
+
+    approximation: str | None
+    landmarks: int | None
+    landmark_tol: float | None
+    cache_size: float
+    cv: Any
+    refit: bool | str
+    tol: float
+    max_iter: int
+    verbose: bool
+    random_state: Any
+    feature_metric_: Array | None
+    n_features_in_: int
+    _settings: SelectionSettings
+    _clock: Callable[[], float]
+    time_limit: float | None
+    _machine: Any
+    _searched: Any
+    _tell_scores: Any
+    _tell_members: Any
+    _point: Any
+    _level: Any
+    _warn: Any
+
+    @property
+    def _limit(self) -> float:
+        """Seconds that a fit may take."""
+        return np.inf if self.time_limit is None else float(self.time_limit)
+
+    @property
+    def _approximation(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in WHOLE}
+
+    def _by_landmarks(self, n: int) -> bool:
+        """Whether a fit of n rows goes by landmarks."""
+        return bool(self._machine(**self._approximation)._by_landmarks(n))
+
+    def _fit_large(
+        self,
+        X: Any,
+        data: TrainingSet,
+        groups: Any,
+        axes: tuple[int | Array, int | Array],
+        started: float,
+    ) -> None:
+        """Choose on some rows, fit landmarks on all but those held out, and calibrate by these."""
+        if not (isinstance(self.cv, int | np.integer) or hasattr(self.cv, "split")):
+            wanted = "an integer or a splitter where the choice is made on some of the rows"
+            raise refuse("cv", wanted, self.cv)
+        data = replace(data, y=np.ascontiguousarray(data.y, dtype=np.float64))
+        rng = np.random.default_rng(seed_of(self.random_state))
+        held_out = self._held_out_rows(len(data)) if self.refit else 0
+        chosen, held = split_rows(len(data), held_out, self._settings.large, rng)
+        some = part_of(data, chosen)
+        groups_of = None if groups is None else np.asarray(groups)[np.asarray(some.rows)]
+        _, search = self._searched(by_itself(some), groups_of, axes, started)
+        places = shared_places(search)
+        self._tell_scores(search, some, places)
+        members: list[Member] = []
+        if self.refit:
+            fitted = part_of(data, np.setdiff1d(np.arange(len(data)), held, assume_unique=True))
+            members = self._landmark_members(search, places, fitted, started + self._limit)
+        self._tell_members(members)
+        if self.refit:
+            rest = part_of(data, held)
+            self._calibrate_by(_safe_indexing(X, np.asarray(rest.rows)), rest)
+        self._warn(search, members)
+
+    def _landmark_members(
+        self, search: Search, places: Sequence[Place], data: TrainingSet, ends: float
+    ) -> list[Member]:
+        """The machines of all levels, by shared landmarks."""
+        count = self.landmarks
+        if self.landmark_tol is None:
+            megabytes, large = float(self.cache_size), self._settings.large
+            count = landmark_count(count, len(data), megabytes, large)
+        wanted = {"landmarks": count, "landmark_tol": self.landmark_tol}
+        machines: list[Any] = []
+        for level, place in enumerate(places):
+            point = {**self._point(search, *place), **self._level(level)}
+            machine = self._machine(**point, approximation="landmarks", **wanted)
+            machine._metric = self.feature_metric_
+            machines.append(machine)
+        left = max(ends - self._clock(), 0.0)
+        with progress_log(self.verbose) as callback:
+            options = SolverOptions(
+                tol=self.tol,
+                max_iter=self.max_iter,
+                clock=self._clock,
+                time_limit=left if np.isfinite(left) else None,
+                seed=seed_of(self.random_state),
+                callback=callback,
+            )
+            return fit_by_landmarks(machines, places, data, self.n_features_in_, options)
+
+    def _held_out_rows(self, n: int) -> int:
+        """How many of n rows are held out to calibrate by."""
+        return 0
+
+    def _calibrate_by(self, X: Any, data: TrainingSet) -> None:
+        """Set what calibrates the levels, by rows that were held out, if anything does."""
+
+
+def part_of(data: TrainingSet, rows: Index) -> TrainingSet:
+    """Some of the rows, which still stand where they stood in the X that was given."""
+    where = np.asarray(data.rows)[rows]
+    return TrainingSet(data.X[rows], data.y[rows], data.weight[rows], where, data.n_given)
+
+
+def by_itself(data: TrainingSet) -> TrainingSet:
+    """The same rows as if they were all that was given."""
+    return TrainingSet(data.X, data.y, data.weight, np.arange(len(data)), len(data))
+
+
+def split_rows(
+    n: int, held_out: int, settings: LargeSettings, rng: np.random.Generator
+) -> tuple[Index, Index]:
+    """Rows to choose on, and rows held out; both sorted, and none in both."""
+    order = rng.permutation(n)
+    chosen = order[held_out : held_out + settings.selection_rows]
+    return np.sort(chosen), np.sort(order[:held_out])
+
+
+def landmark_count(asked: int | None, n: int, megabytes: float, settings: LargeSettings) -> int:
+    """How many landmarks: as asked for, or those whose features fit in memory in float32."""
+    if asked is not None:
+        return int(asked)
+    fit = int(megabytes * 2**20 / (4 * n))
+    return min(max(fit, settings.least_landmarks), settings.most_landmarks, n)
+
+
+def shared_places(search: Search) -> list[Place]:
+    """The best C of every level at the γ that is best for all of them, which share landmarks.
+
+    A level counts by what its best point costs.
+    """
+    scores = search.scores
+    folds = [search.comparable(level) for level in range(len(scores))]
+    means = np.stack(
+        [part[:, :, here].mean(axis=2) for part, here in zip(scores, folds, strict=True)]
+    )
+    best = np.nanmax(means, axis=(1, 2), keepdims=True)
+    worse = (best - means) / np.maximum(np.abs(best), np.finfo(np.float64).tiny)
+    by_gamma = np.nanmin(np.where(np.isnan(worse), np.inf, worse), axis=2)
+    gamma = int(by_gamma.sum(axis=0).argmin())
+    return [(gamma, int(np.nanargmax(level[gamma]))) for level in means]
+
+
+def fit_by_landmarks(
+    machines: Sequence[ApproximableMachine],
+    places: Sequence[Place],
+    data: TrainingSet,
+    n_features: int,
+    options: SolverOptions,
+) -> list[Member]:
+    """The members of all levels, solved together by one set of landmarks."""
+    first = machines[0]
+    with one_blas_thread():
+        gram = first._streamed(data)
+        problems = []
+        for machine in machines:
+            machine._kernel, machine._centre = first._kernel, first._centre
+            (loss,) = machine._losses()
+            problems.append(machine._posed(gram, Level(data.y, loss), data.weight))
+        results = solve_landmarks(
+            problems, first._landmark_settings, options, data.weight, len(problems) > 1
+        )
+    members = []
+    for level, (machine, result) in enumerate(zip(machines, results, strict=True)):
+        machine._check_bounded(result.dual_gap)
+        machine.n_features_in_ = n_features
+        machine._clip_to(data.y)
+        machine._keep(data, [result])
+        members.append(Member(machine, level, places[level], None, 1, result=result))
+    return members

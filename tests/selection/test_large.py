@@ -1,0 +1,155 @@
+"""Selections that choose on some rows and fit all of them by landmarks."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.metrics import mean_pinball_loss
+from sklearn.model_selection import GroupKFold
+
+from tausvm import SVRCV, ExpectileSVRCV, QuantileSVR, QuantileSVRCV
+from tausvm.persistence import load, save
+from tausvm.selection.large import landmark_count, split_rows
+from tausvm.selection.settings import LargeSettings
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, size=(600, 3))
+Y = np.sin(3 * X[:, 0]) + (0.1 + 0.3 * (X[:, 1] > 0)) * RNG.normal(size=600)
+NEW = RNG.uniform(-1, 1, size=(400, 3))
+SMALL = {"Cs": [1.0, 10.0], "gammas": [0.3, 1.0, 3.0], "cv": 3, "feature_metric": "diagonal"}
+LEVELS = [0.1, 0.5, 0.9]
+
+
+def made(kind=QuantileSVRCV, rows=200, **parameters):
+    """A selection that chooses on few rows."""
+    levels = {} if kind is SVRCV else {"tau": LEVELS}
+    model = kind(**{**levels, **SMALL, "approximation": "landmarks", "landmarks": 80, **parameters})
+    settings = model._settings
+    model._settings = replace(settings, large=LargeSettings(rows, held_out_rows=100))
+    return model
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return made().fit(X, Y)
+
+
+def test_all_levels_share_landmarks_and_gamma(fitted):
+    machines = fitted.best_estimator_
+    members = [machine.machines[0] for machine in machines]
+    assert len({member.gamma for member in members}) == 1
+    for member in members:
+        np.testing.assert_array_equal(member.support_, members[0].support_)
+        assert len(member.support_) <= 80
+    assert [point["C"] for point in fitted.best_params_] == [member.C for member in members]
+    assert all(point["gamma"] == members[0].gamma for point in fitted.best_params_)
+
+
+def test_the_choice_is_made_on_some_rows(fitted):
+    chosen = np.unique(np.concatenate(fitted.fold_rows_))
+    assert len(chosen) == 200
+    assert chosen.min() >= 0 and chosen.max() < 600
+
+
+def test_it_predicts_as_well_as_the_full_problem(fitted):
+    full = made(approximation=None, landmarks=None).fit(X, Y)
+    targets = np.sin(3 * NEW[:, 0]) + (0.1 + 0.3 * (NEW[:, 1] > 0)) * RNG.normal(size=400)
+    for level, tau in enumerate(LEVELS):
+        losses = [
+            mean_pinball_loss(targets, model.predict(NEW)[:, level], alpha=tau)
+            for model in (fitted, full)
+        ]
+        assert losses[0] < 1.1 * losses[1]
+
+
+def test_the_gap_is_that_of_the_full_problem(fitted):
+    """Of the function that predicts on the rows that it was fitted to; those held out are not."""
+    member = fitted.best_estimator_[1].machines[0]
+    rows = len(member.result_.beta)
+    assert rows == 500
+    assert fitted.dual_gap_[1] == member.dual_gap_ == fitted.members_[1][0]["dual_gap"]
+    assert member.result_.exact and member.result_.landmark_gap <= fitted.tol
+    assert (fitted.dual_gap_ >= 0).all() and (fitted.dual_gap_ < 0.2).all()
+
+
+def test_rows_held_out_calibrate():
+    plain, moved = made(calibrate=None).fit(X, Y), made().fit(X, Y)
+    assert not hasattr(plain, "calibration_")
+    assert moved.calibration_.shape == (3,) and moved.calibration_[1] == 0
+    assert (np.diff(moved.predict(NEW), axis=1) >= 0).all()
+    assert len(plain.best_estimator_[0].machines[0].result_.beta) == 600
+
+
+@pytest.mark.parametrize("kind", [SVRCV, ExpectileSVRCV])
+def test_other_machines(kind):
+    model = made(kind).fit(X, Y)
+    assert np.isfinite(model.predict(NEW)).all()
+    assert len(np.atleast_1d(model.dual_gap_)) == (1 if kind is SVRCV else 3)
+
+
+def test_auto_goes_by_the_rows():
+    model = made(approximation="auto", landmarks=None).fit(X[:80], Y[:80])
+    assert not hasattr(model.best_estimator_[0].machines[0].result_, "landmarks")
+
+
+def test_it_is_reproducible(fitted):
+    again = made().fit(X, Y)
+    np.testing.assert_array_equal(again.predict(NEW), fitted.predict(NEW))
+    other = made(random_state=1).fit(X, Y)
+    assert (other.fold_rows_[0] != fitted.fold_rows_[0]).any()
+    assert clone(fitted).get_params() == fitted.get_params()
+
+
+def test_it_is_saved(fitted, tmp_path):
+    fitted = copy.copy(fitted)
+    del fitted._settings  # of these tests
+    save(fitted, tmp_path / "model.tausvm")
+    np.testing.assert_array_equal(load(tmp_path / "model.tausvm").predict(NEW), fitted.predict(NEW))
+
+
+def test_weights_sparse_rows_and_groups():
+    weight = RNG.integers(0, 3, size=600)
+    model = made().fit(X, Y, sample_weight=weight)
+    assert not np.isin(np.flatnonzero(weight == 0), np.concatenate(model.fold_rows_)).any()
+    assert np.isfinite(made(kernel="rbf").fit(sp.csr_array(X), Y).predict(NEW)).all()
+    groups = np.arange(600) // 6
+    grouped = made(cv=GroupKFold(3)).fit(X, Y, groups=groups)
+    train = grouped.fold_rows_[0]
+    others = np.setdiff1d(np.concatenate(grouped.fold_rows_), train)
+    assert not set(groups[train]) & set(groups[others])
+
+
+def test_no_machine_is_fitted_without_refit():
+    model = made(refit=False).fit(X, Y)
+    assert not hasattr(model, "best_estimator_") and hasattr(model, "cv_results_")
+
+
+def test_a_gap_may_be_asked_for():
+    model = made(landmarks=None, landmark_tol=0.05).fit(X, Y)
+    assert (model.dual_gap_ <= 0.05).all()
+
+
+def test_bad_parameters():
+    with pytest.raises(ValueError, match=r"approximation must be .*got 'nothing'"):
+        made(approximation="nothing").fit(X, Y)
+    with pytest.raises(ValueError, match=r"landmarks must be .* got 0"):
+        made(landmarks=0).fit(X, Y)
+    with pytest.raises(ValueError, match="cv must be an integer or a splitter"):
+        made(cv=[(np.arange(300), np.arange(300, 600))]).fit(X, Y)
+    with pytest.raises(ValueError, match="landmarks must be None where approximation=None"):
+        QuantileSVR(landmarks=5).fit(X, Y)
+
+
+def test_rows_are_split_and_landmarks_counted():
+    settings = LargeSettings(selection_rows=50)
+    chosen, held = split_rows(1000, 30, settings, np.random.default_rng(0))
+    assert len(chosen) == 50 and len(held) == 30 and not np.isin(chosen, held).any()
+    assert landmark_count(7, 10**6, 100.0, settings) == 7
+    assert landmark_count(None, 10**6, 2000.0, settings) == 524
+    assert landmark_count(None, 10**8, 2000.0, settings) == 250
+    assert landmark_count(None, 30_000, 2000.0, settings) == 1000
