@@ -282,14 +282,30 @@ def test_a_level_of_a_list_is_that_level_alone():
         np.testing.assert_allclose(one.primal_objective, alone.primal_objective, rtol=2e-4)
 
 
-def test_a_time_limit_is_kept_and_told():
+def ticking(step):
+    """A clock that moves on whenever it is looked at."""
     now = [0.0]
 
     def clock():
-        now[0] += 0.05
+        now[0] += step
         return now[0]
 
-    options = SolverOptions(time_limit=0.2, clock=clock)
+    return clock
+
+
+def test_a_time_limit_is_kept_and_told():
+    options = SolverOptions(time_limit=0.2, clock=ticking(0.05))
     (found,) = solve_landmarks([pose(Pinball(0.5), rows())], Landmarks(count=200), options)
     assert found.status is Status.TIME_LIMIT
     assert 0 < found.dual_gap <= 1.0 and np.isfinite(found.intercept)
+
+
+def test_fewer_landmarks_have_to_do_where_time_is_short():
+    pivoting = Pivoting(block=5)
+    options = SolverOptions(time_limit=1000.0, clock=ticking(20.0))
+    settings = Landmarks(count=300, pivoting=pivoting, choice_share=0.1)
+    (found,) = solve_landmarks([pose(SquaredPinball(0.5), rows())], settings, options)
+    assert found.cut and 0 < len(found.landmarks) < 300
+    assert found.dual_gap < 1.0
+    (whole,) = solve_landmarks([pose(SquaredPinball(0.5), rows())], settings)
+    assert not whole.cut and len(whole.landmarks) == 300

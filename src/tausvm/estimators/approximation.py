@@ -155,6 +155,13 @@ class ApproximableMachine(KernelMachine):
         found = [result for result in results if isinstance(result, LandmarkResult)]
         if not found:
             return
+        if found[0].cut:
+            warnings.warn(
+                f"{type(self).__name__}: time_limit={self.time_limit} s left time to choose "
+                f"{len(found[0].landmarks)} landmarks, fewer than asked for. Raise time_limit.",
+                ConvergenceWarning,
+                stacklevel=caller_level(),
+            )
         wanted = self._landmark_settings.wanted
         worst = max(found, key=lambda result: result.gap_estimate)
         highest = max(result.dual_gap for result in found)

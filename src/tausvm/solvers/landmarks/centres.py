@@ -90,17 +90,22 @@ class PivotedCholesky:
         """Fᵀ, (pivots, n)."""
         return self._factor[: len(self.pivots)]
 
-    def first(self, count: int) -> tuple[Index, Array]:
-        """The first pivots, so many or all there are, and L: the factor of their kernel matrix."""
-        self._take(count)
+    def first(self, count: int, hurry: Callable[[], bool] = lambda: False) -> tuple[Index, Array]:
+        """The first pivots, so many or all there are, and L: the factor of their kernel matrix.
+
+        Those there are by then will do where time is short.
+        """
+        self._take(count, hurry)
         pivots = np.array(self.pivots[:count], dtype=np.int64)
         return pivots, np.tril(self.factor[: len(pivots), pivots].T)
 
-    def _take(self, count: int) -> None:
+    def _take(self, count: int, hurry: Callable[[], bool]) -> None:
         """Choose until there are so many pivots, or no more to be had."""
         count = min(count, len(self.points))
         self._reserve(min(count + self.settings.block, len(self.points)))
         while len(self.pivots) < count and not self.exhausted:
+            if self.pivots and hurry():
+                break
             chance = np.where(self.left > self.least, self.weight * self.left, 0.0)
             total = float(chance.sum())
             if not total > 0:

@@ -49,6 +49,8 @@ class LandmarkResult(SolverResult):
     gap_estimate : float
         What ``dual_gap`` would be about where it is not exact, by a sample of rows and with twice
         its standard error: no certificate.
+    cut : bool
+        Whether time was too short for as many landmarks as were asked for.
     """
 
     landmarks: Index = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -56,6 +58,7 @@ class LandmarkResult(SolverResult):
     shrink: float = 1.0
     exact: bool = True
     gap_estimate: float = np.nan
+    cut: bool = False
 
     @property
     def solver_gap(self) -> float:

@@ -44,6 +44,8 @@ class Landmarks:
     #: rows by which βᵀKβ is estimated beyond that, as the bound is too loose to go by: 8 s of one
     #: core for a million rows of 10 features
     sample_rows: int = 2000
+    #: and where time is short
+    fewest_rows: int = 50
     #: features are held in float64 for a tolerance below this, and where they take so many
     #: megabytes at most: what float32 saves is memory and the time to read it
     tight: float = 1e-6
@@ -52,6 +54,9 @@ class Landmarks:
     rounding: float = 1e-6
     #: dense rows that are multiplied with themselves at a time: one call of BLAS, some milliseconds
     hessian_rows: int = 400
+    #: the share of what time is left that the choice of landmarks may take before those that there
+    #: are by then have to do: features take about twice as long, and levels more
+    choice_share: float = 0.2
     #: the share of what time is left that βᵀKβ may take
     energy_share: float = 0.3
     pivoting: Pivoting = field(default_factory=Pivoting)

@@ -141,7 +141,10 @@ class _Run:
     def _choose(self, count: int) -> None:
         """More landmarks, and their features."""
         assert self.chooser is not None
-        pivots, lower = self.chooser.first(count)
+        until = self.settings.choice_share * self._left()
+        began = self.options.clock()
+        pivots, lower = self.chooser.first(count, lambda: self.options.clock() - began > until)
+        self.cut = len(pivots) < count and not self.chooser.exhausted
         if count >= self.most or len(pivots) < count:
             self.chooser = None  # the last choice: its memory is needed for the features
         self.features.extend(self.sample[pivots], lower)
@@ -186,6 +189,7 @@ class _Run:
         found = certified(self.problems, self.features, points, sample, self.settings.rounding)
         self.gram.watch = self._watch
         for result in found:
+            result.cut = self.cut
             self._settle(result)
         return found
 
@@ -207,10 +211,14 @@ class _Run:
         return self.gram.energy_seconds(rows) <= max(self._left(), 0.0)
 
     def _few_rows(self) -> Index:
-        """Rows by which βᵀKβ is estimated."""
-        n = len(self.gram)
+        """Rows by which βᵀKβ is estimated; few where time is short."""
+        n, settings = len(self.gram), self.settings
+        count = settings.sample_rows
+        if self.options.time_limit is not None:
+            in_time = max(self._left(), 0.0) / self.gram.certificate_seconds(1)
+            count = max(settings.fewest_rows, min(count, int(in_time)))
         rng = np.random.default_rng(self.options.seed)
-        return np.sort(rng.choice(n, size=min(self.settings.sample_rows, n), replace=False))
+        return np.sort(rng.choice(n, size=min(count, n), replace=False))
 
     # ---- time ----
 
