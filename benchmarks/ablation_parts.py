@@ -91,7 +91,7 @@ JOINT = tuple(
     for epsilon in (0.0, 0.3)
 )
 #: a pace that never ends coordinate descent
-NEVER = settings("linear.Pace", first=10**9, most=10**9)
+NEVER = settings("linear.Pace", share=1e9, patience=1e18)
 #: the paper's linear paths, with a penalised offset
 PATHS = tuple(
     place("TauPathSVC", name, n, C=C, kernel="linear", penalise_intercept=True)
@@ -253,6 +253,16 @@ PARTS = {
             for C in (1.0, 100.0)
         ),
     ),
+    "interior point of linear machines": Part(
+        "a few factorisations where rows are not many times the features; newton without it",
+        solver("linear.LinearAuto", interior_point=settings("linear.LinearInteriorPoint", most=0)),
+        tuple(
+            place("LinearSVR", target, n, d, loss=loss, C=C)
+            for target, n, d in (("hard", 1_000, 500), ("counts", 1_500, 5_000))
+            for loss in ("epsilon_insensitive", "squared_epsilon_insensitive")
+            for C in (1.0, 100.0)
+        ),
+    ),
     "joint interior point": Part(
         "a cone program's Newton steps; primal-dual coordinate descent in its place",
         {"solver": "primal_dual_cd"},
@@ -298,9 +308,9 @@ PARTS = {
             for name in ("engel", "bodyfat", "nc_crime")
         ),
     ),
-    "Newton after slow sweeps": Part(
-        "auto goes over to newton where coordinate descent is slow; it goes on without it",
-        solver("linear.LinearAuto", squared=NEVER, corners=NEVER),
+    "others after slow sweeps": Part(
+        "auto goes over to others where coordinate descent is slow; it goes on without it",
+        solver("linear.LinearAuto", pace=NEVER),
         LINEAR,
     ),
 }

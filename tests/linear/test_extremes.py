@@ -67,7 +67,7 @@ NAMED = ("sample_weight", "intercept_scaling", "C must", "C over", "X must", "Cs
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("solver", ["auto", "dual_cd", "newton"])
+@pytest.mark.parametrize("solver", ["auto", "dual_cd", "newton", "interior_point"])
 @pytest.mark.parametrize("name", CASES)
 def test_solved_warned_or_refused(name: str, solver: str, sparse: bool) -> None:
     rows, y, weight, parameters = CASES[name]

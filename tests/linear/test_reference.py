@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,15 @@ from tausvm._core.visits import Visits
 
 from tausvm.operators import LinearOperator, Portions
 from tausvm.solvers import SMO, Point, SolverOptions, SolverResult, Status, explain, solve
-from tausvm.solvers.linear import DualCD, LinearAuto, LinearNewton, Pace, Systems
+from tausvm.solvers.linear import (
+    DualCD,
+    LinearAuto,
+    LinearInteriorPoint,
+    LinearNewton,
+    Pace,
+    Systems,
+    Work,
+)
 from tausvm.solvers.linear.dual_cd import Descent
 from tausvm.solvers.linear.steps import NewtonSteps
 from tausvm.solvers.monitor import Monitor
@@ -25,6 +34,8 @@ OPTIONS = SolverOptions(tol=1e-8, time_limit=10.0, max_iter=200_000)
 #: no matrix of the features; and none of the rows either, as for many rows and features
 INNER_PRODUCTS = LinearNewton(Systems(direct=0, factor_speed=1e300))
 CONJUGATE_GRADIENTS = LinearNewton(Systems(direct=0, most_rows=-1))
+#: three passes, and not one more
+HASTY = Pace(share=1e9, least=3, most=3, patience=0.0)
 
 
 def assert_optimal(case: LinearCase, result: SolverResult) -> None:
@@ -52,6 +63,21 @@ def test_newton_finds_the_optimum(seed: int, loss: str, offset: str) -> None:
 
 @pytest.mark.parametrize("offset", OFFSETS)
 @pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", range(6))
+def test_interior_point_finds_the_optimum(seed: int, loss: str, offset: str) -> None:
+    """By the matrix of the rows, and by that of the features."""
+    case = random_case(seed, loss, offset)
+    assert_optimal(case, solve(case.problem(KINDS[seed % 5]), "interior_point", OPTIONS))
+
+
+def test_interior_point_refuses_what_is_too_large() -> None:
+    problem = random_case(0, "pinball", "free", shape=(40, 30)).problem("csr")
+    with pytest.raises(ValueError, match="at most 20 rows or features, got 40 rows and 30 f"):
+        solve(problem, LinearInteriorPoint(most=20))
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("seed", range(10, 14))
 def test_newton_by_inner_products(seed: int, loss: str, offset: str) -> None:
     case = random_case(seed, loss, offset, log_C=(-2.0, 1.0))
@@ -70,26 +96,45 @@ def test_newton_by_conjugate_gradients(seed: int, loss: str, offset: str) -> Non
 @pytest.mark.parametrize("loss", LOSSES)
 def test_auto_hands_over_what_is_slow(loss: str, offset: str) -> None:
     """Where even one more pass is too many."""
-    none = Pace(3, 0)
-    solver = LinearAuto(newton=CONJUGATE_GRADIENTS, squared=none, corners=none)
+    case = random_case(31, loss, offset, log_C=(-1.0, 0.0), shape=(40, 60))
+    for most, name in ((0, "newton"), (40, "interior_point")):
+        solver = LinearAuto(
+            newton=CONJUGATE_GRADIENTS,
+            interior_point=LinearInteriorPoint(most=most),
+            pace=HASTY,
+        )
+        result = solve(case.problem("csr"), solver, OPTIONS)
+        assert result.solver == f"dual_cd, {name}"
+        assert_optimal(case, result)
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_auto_gives_up_newton_where_it_is_slow(loss: str, offset: str) -> None:
+    """Where one step takes longer than the interior-point method would, and little is gained."""
+    cheap = Work(interior_step=0.0, interior_row=0.0, interior_products=0.0, newton_step=1e3)
+    solver = LinearAuto(work=replace(cheap, newton_corners=-1e9, newton_squared=-1e9))
     case = random_case(31, loss, offset, log_C=(-1.0, 0.0), shape=(40, 60))
     result = solve(case.problem("csr"), solver, OPTIONS)
-    assert result.solver == "dual_cd, newton"
+    assert result.solver in ("newton, interior_point", "newton")
     assert_optimal(case, result)
 
 
 def test_explain_tells_what_auto_does() -> None:
     case = random_case(31, "pinball", "free", shape=(40, 60))
     problem = case.problem("csr")
-    assert "-> newton" in explain(problem)
-    many = LinearAuto(newton=LinearNewton(Systems(direct=10)))
-    assert "-> dual_cd" in explain(problem, many)
+    assert "-> dual_cd" in explain(problem)
+    assert "-> interior_point" in explain(problem, LinearAuto(pace=Pace(share=0.0)))
+    tall = random_case(31, "squared_pinball", "free", shape=(5000, 5)).problem("dense")
+    assert "-> newton" in explain(tall)
 
 
 def test_solvers_of_other_machines_are_refused() -> None:
     problem = random_case(31, "pinball", "free").problem()
     for solver in ("block", SMO()):
-        with pytest.raises(ValueError, match="solver must be one of auto, dual_cd, newton"):
+        with pytest.raises(
+            ValueError, match="must be one of auto, dual_cd, newton, interior_point"
+        ):
             solve(problem, solver)
 
 
@@ -206,7 +251,7 @@ def test_solvers_agree(shape: tuple[int, int], loss: str, offset: str) -> None:
     case = random_case(7, loss, offset, log_C=(-2.5, -1.0), shape=shape)
     problem = case.problem("csr" if shape[1] > shape[0] else "dense")
     options = OPTIONS.with_(tol=1e-6)
-    results = [solve(problem, s, options) for s in ("auto", "newton", "dual_cd")]
+    results = [solve(problem, s, options) for s in ("auto", "newton", "dual_cd", "interior_point")]
     for result in results:
         assert result.status is Status.SOLVED
         assert result.primal_objective == pytest.approx(results[0].dual_objective, rel=3e-6)
@@ -214,7 +259,7 @@ def test_solvers_agree(shape: tuple[int, int], loss: str, offset: str) -> None:
 
 def test_a_switch_that_is_stopped_keeps_the_better_dual() -> None:
     """Newton's method, stopped after a step, has a worse β than the passes before it."""
-    solver = LinearAuto(squared=Pace(3, 0))
+    solver = LinearAuto(interior_point=LinearInteriorPoint(most=0), pace=HASTY)
     case = random_case(2, "squared_pinball", "none", log_C=(2.0, 2.0), shape=(300, 700))
     result = solve(case.problem("csr"), solver, SolverOptions(tol=1e-12, max_iter=10))
     assert result.solver == "dual_cd, newton" and result.status is Status.MAX_ITER
@@ -223,7 +268,7 @@ def test_a_switch_that_is_stopped_keeps_the_better_dual() -> None:
 
 @pytest.mark.parametrize("offset", OFFSETS)
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("solver", ["dual_cd", "newton"])
+@pytest.mark.parametrize("solver", ["dual_cd", "newton", "interior_point"])
 def test_certificate_says_what_the_docstring_says(solver: str, loss: str, offset: str) -> None:
     """Both objectives by their formulas; w = Σ βᵢxᵢ, up to the gap."""
     case = random_case(3, loss, offset, log_C=(-1.0, 0.0), shape=(40, 60))

@@ -45,7 +45,7 @@ def fitted(name: str, scale: float, shift: float, weight: Any = None, **changes:
         return type(machine)(**parameters).fit(data, scale * (Y + shift), weight)
 
 
-@pytest.mark.parametrize("solver", ["auto", "dual_cd", "newton"])
+@pytest.mark.parametrize("solver", ["auto", "dual_cd", "newton", "interior_point"])
 @pytest.mark.parametrize("name", MACHINES)
 def test_predictions_follow(name: str, solver: str) -> None:
     options = dict(tol=1e-10, solver=solver, max_iter=20_000)
@@ -60,7 +60,7 @@ def test_predictions_follow(name: str, solver: str) -> None:
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("solver", ["auto", "dual_cd", "newton"])
+@pytest.mark.parametrize("solver", ["auto", "dual_cd", "newton", "interior_point"])
 @pytest.mark.parametrize("name", MACHINES)
 def test_primals_agree_at_the_default_tolerance(name: str, solver: str, intercept: bool) -> None:
     options = dict(solver=solver, fit_intercept=intercept, max_iter=10_000)

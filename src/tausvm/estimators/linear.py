@@ -47,11 +47,12 @@ class LinearSVR(LinearMachine):
         and scikit-learn do (theirs is 1): b = s·w₀, and w₀ is penalised like the other weights.
     dual : {"auto", True, False}
         For ``solver="auto"``: True asks for ``dual_cd``, False for ``newton``.
-    solver : {"auto", "dual_cd", "newton"} or Solver
+    solver : {"auto", "dual_cd", "newton", "interior_point"} or Solver
         A solver with settings of its own, such as ``tausvm.solvers.linear.DualCD(adaptive=False)``,
         may stand for its name.
-        All serve both losses, with and without an offset. ``auto`` is ``newton`` for few
-        features and ``dual_cd`` finished by ``newton`` for many.
+        All serve both losses, with and without an offset; ``interior_point`` up to 5,000 rows or
+        features. ``auto`` is ``dual_cd`` while that promises to arrive first, and else one of
+        the others.
     time_limit : float or None
         Seconds for the whole fit; a :class:`~sklearn.exceptions.ConvergenceWarning` tells the
         gap reached.

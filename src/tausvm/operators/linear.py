@@ -205,6 +205,21 @@ class LinearOperator(Operator):
         index = np.arange(len(self)) if self.chosen is None else self.chosen
         return self.common.inner.of(index, self.pause)
 
+    def pairs(self, of_rows: bool) -> float:
+        """Multiplications that XXᵀ takes, or XᵀX: squares of what columns, or rows, hold."""
+        n, d = len(self), self.n_features
+        if not self.sparse:
+            return float(n) * d * (n if of_rows else d)
+        begins = self.X.indptr
+        if of_rows:
+            # of all rows where some are chosen: their columns are alike
+            held = np.bincount(self.X.indices[: begins[-1]], minlength=d) * (n / len(begins[1:]))
+        elif self.chosen is None:
+            held = np.diff(begins)
+        else:
+            held = begins[self.chosen + 1] - begins[self.chosen]
+        return float(np.square(held, dtype=np.float64).sum())
+
     def batch(self) -> int:
         """How many rows make a short call of the core."""
         return max(1, int(self.portions.batch * len(self) / max(self.entries, 1)))

@@ -99,7 +99,7 @@ def _interior_point(
 ) -> Interior:
     offset = total is not None
     system = DenseSystem(SeparableKernel(K, np.eye(1)), offset, settings.equations)
-    y, own = _one_sided(linear, terms)
+    y, own = one_sided(linear, terms)
     iterate = Iterate(y[:, None], own, offset, system, settings.cones, total or 0.0)
     scale = max(float(np.abs(linear).max()), float(terms.kink.max()), 1e-300)
     snapped = central = iterate.alpha[:, 0]
@@ -130,7 +130,7 @@ def _interior_point(
     return Interior(snapped, central)
 
 
-def _one_sided(linear: Array, terms: DualTerms) -> tuple[Array, GroupTerms]:
+def one_sided(linear: Array, terms: DualTerms) -> tuple[Array, GroupTerms]:
     """Targets and terms with the kinks of variables that can only rise, or only fall, in the
     targets."""
     rises, falls = terms.upper > 0, terms.lower < 0

@@ -1,10 +1,11 @@
 """Solvers of linear machines: no Gram matrix, time linear in the entries of X.
 
-============  ==================================================================
-``dual_cd``   coordinate descent in the dual with shrinking: a few quick passes
-``newton``    Newton's method in the primal: few features, or high accuracy
-``auto``      ``newton`` for few features, else ``dual_cd``, finished by ``newton``
-============  ==================================================================
+==================  ==================================================================
+``dual_cd``         coordinate descent in the dual with shrinking: a few quick passes
+``newton``          Newton's method in the primal: many more rows than features
+``interior_point``  some twelve factorisations, whatever C and the scales of the features
+``auto``            ``dual_cd`` while that promises to arrive first, then one of the others
+==================  ==================================================================
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ from ..result import SolverOptions, SolverResult, Status
 from ..solver import Solver
 from .auto import LinearAuto, Pace
 from .dual_cd import DualCD
+from .interior_point import LinearInteriorPoint
 from .newton import LinearNewton
 from .proximal import Proximal
 from .systems import Systems
+from .work import Work
 
-SOLVERS: dict[str, type[Solver]] = {kind.name: kind for kind in (LinearAuto, DualCD, LinearNewton)}
+SOLVERS: dict[str, type[Solver]] = {
+    kind.name: kind for kind in (LinearAuto, DualCD, LinearNewton, LinearInteriorPoint)
+}
 #: the classes that a solver with settings of its own is made of
-SETTINGS = (LinearAuto, DualCD, LinearNewton, Pace, Proximal, Systems)
+SETTINGS = (LinearAuto, DualCD, LinearNewton, LinearInteriorPoint, Pace, Proximal, Systems, Work)
 
 
 def warm_start(problem: Problem, old: SolverResult) -> Point:
@@ -50,10 +55,12 @@ __all__ = [
     "SOLVERS",
     "DualCD",
     "LinearAuto",
+    "LinearInteriorPoint",
     "LinearNewton",
     "Pace",
     "Proximal",
     "Systems",
+    "Work",
     "solve_from",
     "warm_start",
 ]

@@ -1,137 +1,275 @@
-"""``auto``: coordinate descent is quick at first, Newton's method at the end."""
+"""``auto``: what is cheap first, and what is sure where that does not arrive."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from ..auto import Row, choose
+import numpy as np
+
+from ..auto import Row
 from ..monitor import Monitor
 from ..problem import Point, Problem
 from ..result import SolverOptions, SolverResult, Status
 from ..solver import Solver
 from .dual_cd import DualCD
+from .interior_point import LinearInteriorPoint
 from .newton import LinearNewton
+from .work import Costs, Work
 
 
 @dataclass(frozen=True)
 class Pace:
-    """When coordinate descent is given up for Newton's method.
+    """When coordinate descent, and after it Newton's method, is given up.
 
-    From pass ``first`` on the fall of the gap so far tells how many passes are still to come; more
-    than ``most`` are too many.
+    The fall of the gap so far tells how many passes are still to come. They are too many where they
+    would take ``patience`` times as long as the other solver is expected to. So for Newton steps
+    and the interior-point method.
     """
 
-    first: int
-    most: int
+    #: the share of the other solver's expected time after which passes are judged: what is lost
+    #: where they were in vain
+    share: float = 0.2
+    #: passes that tell something, and passes after which they are judged whatever the other takes.
+    #: Where not even the least are within the share, there are none
+    least: int = 5
+    most: int = 20
+    patience: float = 1.0
 
 
 @dataclass(frozen=True)
 class LinearAuto(Solver):
-    """``newton`` for few features; else ``dual_cd``, and ``newton`` from there if that is slow."""
+    """``dual_cd`` while that promises to arrive before ``newton`` or ``interior_point``.
+
+    Which of the two comes then is a matter of what they are expected to cost (:class:`Work`). Where
+    Newton's method promises to take longer than the interior-point method, that takes over.
+    """
 
     name: ClassVar[str] = "auto"
     dual_cd: DualCD = field(default_factory=DualCD)
     newton: LinearNewton = field(default_factory=LinearNewton)
-    #: data up to so many entries are solved to rounding, whatever the tolerance: it costs
+    interior_point: LinearInteriorPoint = field(default_factory=LinearInteriorPoint)
+    work: Work = field(default_factory=Work)
+    pace: Pace = field(default_factory=Pace)
+    #: data up to so many entries are solved to rounding, whatever the tolerance: it costs a few
     #: milliseconds
     few_entries: int = 20_000
     rounding: float = 1e-11
-    #: for squared losses; 500 × 5,000 dense rows take 0.06 s with these, 1.1 s with 8 and 50
-    squared: Pace = Pace(20, 100)
-    #: for losses with corners: the first passes say less, and a Newton step costs more
-    corners: Pace = Pace(40, 500)
 
     def table(self) -> list[Row]:
         """From the top: the first row that applies."""
         return [
             Row(
-                f"at most {self.newton.systems.direct} features",
-                lambda problem: problem.operator.n_features <= self.newton.systems.direct,
+                "done before dual_cd could tell how fast it is",
+                lambda problem: self._begins(problem) is self.newton,
                 self.newton,
                 "100,000 × 90 rows take 0.1 to 0.35 s, whatever C",
             ),
             Row(
-                "everything else; newton goes on where the gap falls too slowly",
+                "likewise, and cheaper than newton: rows are not many times the features",
+                lambda problem: self._begins(problem) is self.interior_point,
+                self.interior_point,
+                "1,000 × 1,000 rows take 0.15 s, whatever C",
+            ),
+            Row(
+                "everything else; another goes on where the gap falls too slowly",
                 lambda problem: True,
                 self.dual_cd,
                 "20,000 × 100,000 sparse rows of length one take 0.08 to 1.4 s",
             ),
         ]
 
+    def _begins(self, problem: Problem) -> Solver:
+        plan = self._plan(problem)
+        if not plan.at_once:
+            return self.dual_cd
+        return self.newton if plan.newton_first(1.0) else self.interior_point
+
+    def _plan(self, problem: Problem) -> Plan:
+        costs = Costs(problem, self.work, self.newton.systems.direct, self.interior_point.most)
+        return Plan(self.pace, costs)
+
     def solve(
         self, problem: Problem, options: SolverOptions, start: Point | None = None
     ) -> SolverResult:
-        if choose(self.table(), problem).solver is self.newton:
-            return self._newton_first(problem, options, start)
-        monitor = Monitor(problem, options, self.dual_cd.name)
-        watch = PaceWatch(self.squared if problem.terms.smooth else self.corners)
-        point = self.dual_cd.descend(problem, monitor, start, watch.slow)
-        if watch.seen_slow:
-            monitor.solver = f"{self.dual_cd.name}, {self.newton.name}"
-            point = self._newton_goes_on(problem, monitor, point)
-        return monitor.result(point, monitor.n_iter)
-
-    def _newton_goes_on(self, problem: Problem, monitor: Monitor, point: Point) -> Point:
-        """Newton's w, with the β before it where that is better: it may have been stopped early."""
-        assert monitor.exact is not None
-        beta, dual = point.beta.copy(), monitor.exact.dual
-        start = Point(point.beta, point.function, monitor.exact.intercept)
-        last = self.newton.watched(problem, monitor, start)
-        if monitor.status is Status.SOLVED or not monitor.certifiable():
-            return last
-        if monitor.certify(last).dual < dual:
-            last.beta = beta
-        return last
-
-    def _newton_first(
-        self, problem: Problem, options: SolverOptions, start: Point | None
-    ) -> SolverResult:
-        """To rounding where data are small; where rounding stops it, ``dual_cd`` goes on."""
         small = problem.operator.entries <= self.few_entries
         asked = options.with_(tol=min(options.tol, self.rounding)) if small else options
-        result = self.newton.solve(problem, asked, start)
-        if result.dual_gap <= options.tol:
+        relay = Relay(problem, Monitor(problem, asked, ""), start)
+        plan = self._plan(problem)
+        way = 1.0
+        if not plan.at_once:
+            relay.descend(self.dual_cd, PaceWatch(plan, asked.tol).slow)
+            way = way_left(relay.monitor.gap, asked.tol)
+        rest: list[LinearNewton | LinearInteriorPoint] = [self.newton]
+        if plan.interior_point < math.inf:
+            rest.insert(1 if plan.newton_first(way) else 0, self.interior_point)
+        for solver in rest:
+            if not relay.over(asked.tol):
+                relay.run(solver, plan.newton_steps if solver is not rest[-1] else math.inf)
+        if not relay.over(options.tol):  # rounding has stopped them
+            relay.monitor.options = options
+            relay.descend(self.dual_cd)
+        return relay.result(options.tol)
+
+
+def way_left(gap: float, tol: float) -> float:
+    """The share of the way to ``tol`` that is left, in digits; a tenth at least, since a solve has
+    its first and its last steps."""
+    if not 0 < tol < 1:
+        return 1.0
+    return min(1.0, max(0.1, math.log(max(gap, tol) / tol) / math.log(1.0 / tol)))
+
+
+class Plan:
+    """What solvers are expected to take, in passes of coordinate descent.
+
+    Attributes
+    ----------
+    newton, interior_point : float
+    newton_steps : float
+        Newton steps that take as long as the interior-point method would.
+    at_once : bool
+        Whether one of them comes first, without any passes.
+    first : int
+        The pass from which on passes are judged.
+    """
+
+    def __init__(self, pace: Pace, costs: Costs) -> None:
+        self.patience = pace.patience
+        self.newton = costs.newton / costs.one_pass
+        self.interior_point = costs.interior_point / costs.one_pass
+        self.newton_steps = pace.patience * costs.interior_point / costs.newton_step
+        allowed = pace.share * min(self.newton, self.interior_point)
+        self.at_once = allowed < pace.least
+        self.first = max(pace.least, min(pace.most, int(min(allowed, pace.most))))
+
+    def newton_first(self, way: float) -> bool:
+        """Whether Newton's method comes before the other, with this share of the way to go.
+
+        It goes on from where it begins; the interior-point method goes the whole way.
+        """
+        return way * self.newton <= self.interior_point
+
+    def too_many(self, way: float) -> float:
+        """Passes that take as long as the quicker of the others."""
+        return self.patience * min(way * self.newton, self.interior_point)
+
+
+class Relay:
+    """Solvers one after the other on one problem, under one monitor."""
+
+    def __init__(self, problem: Problem, monitor: Monitor, start: Point | None) -> None:
+        self.problem, self.monitor, self.start = problem, monitor, start
+        self.point: Point | None = None
+        self.names: list[str] = []
+        #: the highest dual of a solver before, with its β
+        self.dual, self.beta = -math.inf, np.empty(0)
+
+    def over(self, tol: float) -> bool:
+        """Whether nobody has to go on: it is solved, or a limit or the user has ended it."""
+        monitor = self.monitor
+        if self.point is None:
+            return False
+        if monitor.status is Status.MAX_ITER:  # as before a solve: it was handed over
+            return monitor.limited()
+        if monitor.status is Status.NUMERICAL_ERROR:
+            good = monitor.certifiable() and monitor.certify(self.point).gap <= tol
+            return good or monitor.limited()
+        return True
+
+    def descend(
+        self, solver: DualCD, slow: Callable[[int, float], bool] = lambda n_iter, gap: False
+    ) -> None:
+        """Coordinate descent, until ``slow`` says that others are faster."""
+        self._note(solver)
+        self.point = solver.descend(self.problem, self.monitor, self.start, slow)
+
+    def run(self, solver: LinearNewton | LinearInteriorPoint, too_many: float) -> None:
+        """One of the others; Newton's method while it promises no more than so many steps."""
+        self._note(solver)
+        if isinstance(solver, LinearInteriorPoint):
+            self.point = solver.watched(self.problem, self.monitor)
+        else:
+            slow = NewtonWatch(too_many, self.monitor.n_iter).slow
+            self.point = solver.watched(self.problem, self.monitor, self.start, slow)
+
+    def _note(self, solver: Solver) -> None:
+        """The next begins where the one before ended."""
+        monitor = self.monitor
+        self.names.append(solver.name)
+        monitor.solver = ", ".join(self.names)
+        if self.point is not None and monitor.certifiable():
+            found = monitor.exact or monitor.certify(self.point)
+            if found.dual > self.dual:
+                self.dual, self.beta = found.dual, self.point.beta.copy()
+            beta = self.point.beta if found.dual >= self.dual else self.beta
+            self.start = Point(beta, self.point.function, found.intercept)
+        monitor.status = Status.MAX_ITER
+
+    def result(self, tol: float) -> SolverResult:
+        """The last w, with the β of a solver before where that is better: the last may have been
+        stopped early."""
+        monitor, point = self.monitor, self.point
+        assert point is not None
+        open_end = monitor.status is not Status.SOLVED and monitor.certifiable()
+        if self.dual > -math.inf and open_end and monitor.certify(point).dual < self.dual:
+            point.beta = self.beta
+        result = monitor.result(point, monitor.n_iter)
+        if result.dual_gap <= tol:
             result.status = Status.SOLVED
-        if result.status is not Status.NUMERICAL_ERROR:
-            return result
-        monitor = Monitor(problem, options, self.dual_cd.name)
-        monitor.started -= result.seconds
-        monitor.n_iter = result.n_iter
-        beta = problem.feasible(problem.units.into(result.beta))
-        last = Point(beta, problem.units.into(result.function))
-        rescued = self.dual_cd.solve(problem, monitor.left(), last)
-        if not rescued.dual_gap < result.dual_gap:
-            return result
-        rescued.solver, rescued.trace = "newton, dual_cd", result.trace + rescued.trace
-        rescued.n_iter += result.n_iter
-        rescued.seconds = monitor.seconds
-        return rescued
+        return result
+
+
+class NewtonWatch:
+    """Notes when Newton's method is too slow for the way that is left."""
+
+    def __init__(self, too_many: float, begun: int) -> None:
+        self.too_many, self.begun = too_many, begun
+        self.largest = 0.0
+
+    def slow(self, monitor: Monitor) -> bool:
+        """By the fall of the gap since the first step, once they are as many as are too many: the
+        first ones promise too little."""
+        gap, steps = monitor.gap, monitor.n_iter - self.begun
+        self.largest = max(self.largest, min(gap, 1.0))
+        if steps < self.too_many or gap <= monitor.options.tol:
+            return False
+        fall = math.log(self.largest / gap) / steps if 0 < gap < self.largest else 0.0
+        left = math.log(gap / monitor.options.tol)
+        return left > fall * self.too_many
 
 
 class PaceWatch:
     """Notes when coordinate descent is too slow for the way that is left."""
 
-    def __init__(self, pace: Pace) -> None:
-        self.pace = pace
-        self.seen_slow = False
-        #: passes and the relative gap after them
+    def __init__(self, plan: Plan, tol: float) -> None:
+        self.plan, self.tol = plan, tol
+        #: what the last three passes seemed to leave of the gap, in units of what is asked for
+        self.seen: list[float] = []
+        #: passes, and the median of those
         self.gaps: list[tuple[int, float]] = []
 
-    def slow(self, monitor: Monitor) -> bool:
-        """Whether to give up after this look."""
-        self.gaps.append((monitor.n_iter, monitor.gap))
-        if monitor.n_iter >= self.pace.first:
-            self.seen_slow = self._passes_left(monitor.options.tol) > self.pace.most
-        return self.seen_slow
+    def slow(self, n_iter: int, gap: float) -> bool:
+        """Whether to give up: ``gap`` is how many times more than asked for is left."""
+        self.seen = [*self.seen[-2:], gap]
+        # one pass may see little of it
+        self.gaps.append((n_iter, float(np.median(self.seen))))
+        if n_iter < self.plan.first:
+            return False
+        return self._passes_left() > self.plan.too_many(way_left(gap * self.tol, self.tol))
 
-    def _passes_left(self, tol: float) -> float:
+    def _passes_left(self) -> float:
         """By the fall of the smallest gap since about half as many passes were done."""
         n_iter = self.gaps[-1][0]
         past = [entry for entry in self.gaps if entry[0] <= 0.6 * n_iter]
         before, now = (min(gap for _, gap in part) for part in (past, self.gaps))
-        if not 0 < now < before:
+        if now <= 1:
+            return 0.0
+        if not now < before:
             return math.inf
+        if before == math.inf:  # nothing is known yet
+            return 0.0
         fall = math.log(before / now) / (n_iter - past[-1][0])
-        return math.log(now / tol) / fall
+        return math.log(now) / fall

@@ -87,15 +87,19 @@ class DualCD(Solver):
         problem: Problem,
         monitor: Monitor,
         start: Point | None,
-        slow: Callable[[Monitor], bool] = lambda monitor: False,
+        slow: Callable[[int, float], bool] = lambda n_iter, gap: False,
     ) -> Point:
-        """Passes until the monitor or, after a look, ``slow`` says stop; the last point seen."""
+        """Passes until the monitor or ``slow`` says stop; the last point seen.
+
+        ``slow`` gets to know the number of passes, and how many times more than asked for the last
+        of them seems to leave of the gap.
+        """
         tol = monitor.options.tol
         if monitor.out_of_time():  # not even the products that a start takes
             start = None
         descent = Descent(problem, self, monitor, start)
         point = descent.look()
-        if monitor.check(point, 0) or slow(monitor):
+        if monitor.check(point, monitor.n_iter):
             return point
         done, checked, caution, before = 0.0, 0.0, self.caution, np.inf
         while True:
@@ -109,14 +113,15 @@ class DualCD(Solver):
             ruled = descent.ruled
             due = done - checked >= max(self.check_every, self.check_share * done)
             limited = monitor.limited()
-            if not (solved or ruled or due or limited):
+            crawls = slow(monitor.n_iter, left / (tol * scale) if scale > 0 else np.inf)
+            if not (solved or ruled or due or limited or crawls):
                 continue
             if limited and not monitor.certifiable():
                 return problem.constant_point(monitor.out_of_time)
             whole = descent.visits.count == problem.n
             point = descent.look()
             checked = done
-            if monitor.check(point, monitor.n_iter) or slow(monitor):
+            if monitor.check(point, monitor.n_iter) or crawls:
                 return point
             if ruled and whole:
                 monitor.status = Status.VIOLATION_TOL

@@ -17,6 +17,7 @@ and Koenker do for quantile regression).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -76,13 +77,19 @@ class Proximal:
     patience: int = 8
 
     def maximise(
-        self, problem: Problem, systems: Systems, monitor: Monitor, start: Point | None
+        self,
+        problem: Problem,
+        systems: Systems,
+        monitor: Monitor,
+        start: Point | None,
+        slow: Callable[[Monitor], bool] = lambda monitor: False,
     ) -> Point | None:
-        """Proximal steps until the monitor says stop; the best point met, if any was."""
+        """Proximal steps until the monitor or ``slow`` says stop; the best point met, if any."""
         point: Point | None = None
         best_gap, lowest, failures = np.inf, np.inf, 0
         with monitor:
             steps = ProximalSteps(problem, self, systems, monitor, start)
+            steps.slow = slow
             best = steps.state
             while True:
                 primal, dual = steps.objectives()
@@ -99,7 +106,7 @@ class Proximal:
                     best, best_gap = steps.state, gap
                     lowest = min(lowest, primal)
                     point = candidate
-                if stop:
+                if stop or slow(monitor):
                     break
                 if failures > self.patience:
                     monitor.status = Status.NUMERICAL_ERROR
@@ -141,6 +148,8 @@ class ProximalSteps:
         self.monitor = monitor
         ends = np.maximum(problem.terms.upper, -problem.terms.lower)
         self.end = float(np.median(ends[np.isfinite(ends)]))
+        #: who may end a step early
+        self.slow: Callable[[Monitor], bool] = lambda monitor: False
         #: whether all rows took part in the last step
         self.whole = True
         #: whether the last step was taken to its end
@@ -153,7 +162,9 @@ class ProximalSteps:
         self.fewest = settings.rows_a_feature * min(d, problem.n) + 100
         self.fall = settings.fall if d <= systems.direct else settings.slow_fall
         self.point = problem.constant_point(monitor.out_of_time) if start is None else start
-        fitted = problem.values(self.point.function)
+        fitted = self.point.fitted
+        if fitted is None:
+            fitted = problem.values(self.point.function)
         self.point.intercept = problem.intercept_of(self.point, fitted)
         self._look(fitted)
         self.refresh()
@@ -247,7 +258,7 @@ class ProximalSteps:
         for _ in range(self.settings.newton_steps):
             allowed = self.settings.inner_share * max(_gap(newton), target)
             self.finished = newton.gap <= allowed
-            if self.finished or self.monitor.limited():
+            if self.finished or self.monitor.limited() or self.slow(self.monitor):
                 return
             self.monitor.n_iter += 1
             if not newton.step(2.0 * allowed, self.monitor.out_of_time):

@@ -1,0 +1,113 @@
+"""What a solve is expected to cost, by the shape of its data.
+
+Estimates are in nanoseconds of a processor of 2020; ``auto`` uses nothing of them but their ratios,
+so that what it does depends on the problem alone and never on the clock. The interior-point method
+is foretold to a factor of 1.5 (200 random shapes, :mod:`benchmarks.linear_shapes`), Newton's method
+less surely: what it does is watched, and where it took longer it is given up for the other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..problem import Problem
+
+
+@dataclass(frozen=True)
+class Work:
+    """The numbers behind the estimates: nanoseconds, and usual counts of steps."""
+
+    #: an entry of X in a product, dense and sparse; a pass of coordinate descent is as four of them
+    #: dense, and two and a half sparse
+    dense_entry: float = 0.25
+    sparse_entry: float = 1.0
+    dense_pass: float = 4.0
+    sparse_pass: float = 2.5
+    #: an operation of a factorisation or of a product of dense matrices
+    operation: float = 0.045
+    #: a pair of entries in a product of sparse matrices
+    pair: float = 1.0
+    #: a pass of coordinate descent, whatever the data, and a row in it: the more rows, the more of
+    #: what belongs to a row lies beyond the caches; half as much as can be at so many rows
+    one_pass: float = 20e3
+    pass_row: float = 30.0
+    pass_row_far: float = 120.0
+    far_rows: float = 40e3
+    #: likewise a Newton step, with its products, those of conjugate gradients counted apart
+    newton_step: float = 200e3
+    newton_row: float = 100.0
+    newton_products: float = 3.0
+    conjugate_products: float = 12.0
+    #: likewise a step of the interior-point method
+    interior_step: float = 300e3
+    interior_row: float = 300.0
+    interior_products: float = 8.0
+    #: steps of the interior-point method: with corners; with a squared loss, and those more where
+    #: rows are no more than features
+    interior_corners: float = 12.0
+    interior_squared: float = 4.0
+    interior_wide: float = 6.0
+    #: Newton steps with corners, where the Hessian is a matrix and where it is not, and those more
+    #: that d/n asks for: the rows at a corner, some d of them, are found one after the other
+    #: (10,000 × 10: 12 steps; 600 × 200: 150; 31,000 × 785: 100)
+    newton_corners: float = 12.0
+    newton_many: float = 60.0
+    corners_wide: float = 400.0
+    #: Newton steps with a squared loss, those more where rows are no more than features, and those
+    #: that (d/n)² asks for where there is a tube
+    newton_squared: float = 5.0
+    squared_wide: float = 10.0
+    tube_wide: float = 50.0
+
+
+class Costs:
+    """Estimates for one problem.
+
+    Attributes
+    ----------
+    one_pass : float
+        A pass of coordinate descent.
+    newton_step, newton : float
+        A Newton step, and a solve. With up to ``direct`` features the Hessian is a matrix.
+    interior_point : float
+        A solve by the interior-point method, infinite beyond an order of ``most``.
+    """
+
+    def __init__(self, problem: Problem, work: Work, direct: int, most: int) -> None:
+        rows, terms = problem.operator, problem.terms
+        n, d = problem.n, rows.n_features
+        entry, passing = (
+            (work.sparse_entry, work.sparse_pass)
+            if rows.sparse
+            else (work.dense_entry, work.dense_pass)
+        )
+        product = entry * rows.entries
+        row = work.pass_row + work.pass_row_far * n / (n + work.far_rows)
+        self.one_pass = work.one_pass + row * n + passing * product
+        pair = work.pair if rows.sparse else work.operation
+        order = min(n, d)
+        matrix = pair * rows.pairs(n <= d) if order <= most else math.inf
+        factor = work.operation * order**3 / 3.0
+        wide = min(1.0, d / n)
+
+        steps = work.interior_corners
+        if terms.smooth:
+            steps = work.interior_squared + work.interior_wide * wide
+        step = work.interior_step + work.interior_row * n + work.interior_products * product
+        # the matrix of the rows outlives a step, that of the features does not
+        self.interior_point = steps * (step + factor) + matrix * (1.0 if n <= d else steps)
+
+        steps = work.newton_corners if d <= direct else work.newton_many
+        steps += work.corners_wide * d / n
+        if terms.smooth:
+            steps = work.newton_squared + work.squared_wide * wide
+            if terms.kink[0] > 0:
+                steps += work.tube_wide * (d / n) ** 2
+        step = work.newton_step + work.newton_row * n + work.newton_products * product
+        if d <= direct:
+            step += work.operation * d**3 / 3.0
+            step += pair * rows.pairs(False) / steps
+        else:
+            step += work.conjugate_products * product
+        self.newton_step, self.newton = step, steps * step
