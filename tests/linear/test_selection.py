@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -111,3 +112,16 @@ def test_refit_false_has_no_predictions() -> None:
     model = LinearSVRCV(Cs=CS, refit=False).fit(X, Y)
     with pytest.raises(AttributeError, match="refit=False"):
         model.predict(X)
+
+
+def test_folds_run_in_threads_whatever_backend_is_chosen() -> None:
+    """They share X, and a halt for Ctrl-C, which other processes could not."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = X[:, 0] + 0.1 * rng.normal(size=60)
+    alone = LinearSVRCV(Cs=[0.1, 1.0], cv=3).fit(X, y)
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        several = LinearSVRCV(Cs=[0.1, 1.0], cv=3, n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(
+        alone.cv_results_["mean_test_score"], several.cv_results_["mean_test_score"]
+    )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 import warnings
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -27,7 +28,7 @@ from ..metrics import squared_correlation
 from ..operators import LinearOperator
 from ..solvers import SolverOptions, SolverResult, Status, solve
 from ..solvers.units import spread
-from ..threads import one_blas_thread
+from ..threads import in_threads, one_blas_thread
 from .grid import check_axis
 from .results import cv_results, equal_to_best
 from .scoring import Score, make_scores
@@ -221,9 +222,9 @@ random_state, max_iter
             workers = min(effective_n_jobs(self.n_jobs), len(folds))
             rounds = -(-len(folds) // workers)
             options = options.with_(time_limit=SELECTION_SHARE * self.time_limit / rounds)
-        jobs = (delayed(_fold)(machine, data, loss, score, costs, options, *fold) for fold in folds)
+        jobs = [partial(_fold, machine, data, loss, score, costs, options, *fold) for fold in folds]
         try:
-            done: list[Fold] = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
+            done: list[Fold] = list(in_threads(jobs, self.n_jobs, shared=True))
         except BaseException:  # Ctrl-C too: folds in other threads end at their next check
             halted.set()
             raise
