@@ -85,10 +85,10 @@ class LinearAuto(Solver):
         plan = self._plan(problem)
         if not plan.at_once:
             return self.dual_cd
-        return self.newton if plan.newton_first(1.0) else self.interior_point
+        return self.newton if plan.newton_first(1.0, 1.0) else self.interior_point
 
     def _plan(self, problem: Problem) -> Plan:
-        costs = Costs(problem, self.work, self.newton.systems.direct, self.interior_point.most)
+        costs = Costs(problem, self.work, self.newton.systems, self.interior_point.most)
         return Plan(self.pace, costs)
 
     def solve(
@@ -98,13 +98,13 @@ class LinearAuto(Solver):
         asked = options.with_(tol=min(options.tol, self.rounding)) if small else options
         relay = Relay(problem, Monitor(problem, asked, ""), start)
         plan = self._plan(problem)
-        way = 1.0
+        way, free = 1.0, 1.0
         if not plan.at_once:
             relay.descend(self.dual_cd, PaceWatch(plan, asked.tol).slow)
-            way = way_left(relay.monitor.gap, asked.tol)
+            way, free = way_left(relay.monitor.gap, asked.tol), relay.free_share()
         rest: list[LinearNewton | LinearInteriorPoint] = [self.newton]
         if plan.interior_point < math.inf:
-            rest.insert(1 if plan.newton_first(way) else 0, self.interior_point)
+            rest.insert(1 if plan.newton_first(way, free) else 0, self.interior_point)
         for solver in rest:
             if not relay.over(asked.tol):
                 relay.run(solver, plan.newton_steps if solver is not rest[-1] else math.inf)
@@ -128,6 +128,8 @@ class Plan:
     Attributes
     ----------
     newton, interior_point : float
+    factors : float
+        What Newton's method takes beyond that where all rows that can be are between bounds.
     newton_steps : float
         Newton steps that take as long as the interior-point method would.
     at_once : bool
@@ -140,17 +142,19 @@ class Plan:
         self.patience = pace.patience
         self.newton = costs.newton / costs.one_pass
         self.interior_point = costs.interior_point / costs.one_pass
+        self.factors = costs.factors / costs.one_pass
         self.newton_steps = pace.patience * costs.interior_point / costs.newton_step
         allowed = pace.share * min(self.newton, self.interior_point)
         self.at_once = allowed < pace.least
         self.first = max(pace.least, min(pace.most, int(min(allowed, pace.most))))
 
-    def newton_first(self, way: float) -> bool:
-        """Whether Newton's method comes before the other, with this share of the way to go.
+    def newton_first(self, way: float, free: float) -> bool:
+        """Whether Newton's method comes before the other, with this share of the way to go, and
+        this share of the rows that can be between bounds there.
 
         It goes on from where it begins; the interior-point method goes the whole way.
         """
-        return way * self.newton <= self.interior_point
+        return way * (self.newton + free**3 * self.factors) <= self.interior_point
 
     def too_many(self, way: float) -> float:
         """Passes that take as long as the quicker of the others."""
@@ -178,6 +182,13 @@ class Relay:
             good = monitor.certifiable() and monitor.certify(self.point).gap <= tol
             return good or monitor.limited()
         return True
+
+    def free_share(self) -> float:
+        """Rows whose β is neither 0 nor at a bound, as a share of the most that matter: d, or n."""
+        assert self.point is not None
+        beta, terms = self.point.beta, self.problem.terms
+        free = np.count_nonzero((beta != 0) & (beta > terms.lower) & (beta < terms.upper))
+        return min(1.0, free / min(self.problem.n, self.problem.operator.n_features))
 
     def descend(
         self, solver: DualCD, slow: Callable[[int, float], bool] = lambda n_iter, gap: False

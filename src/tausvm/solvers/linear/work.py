@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 
 from ..problem import Problem
+from .systems import Systems
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,9 @@ class Work:
     #: (10,000 × 10: 12 steps; 600 × 200: 150; 31,000 × 785: 100)
     newton_corners: float = 12.0
     newton_many: float = 60.0
+    #: the share of those steps that, without the Hessian, end in a factorisation of the rows whose
+    #: β lies between its bounds
+    newton_factors: float = 0.25
     corners_wide: float = 400.0
     #: Newton steps with a squared loss, those more where rows are no more than features, and those
     #: that (d/n)² asks for where there is a tube
@@ -69,12 +73,14 @@ class Costs:
     one_pass : float
         A pass of coordinate descent.
     newton_step, newton : float
-        A Newton step, and a solve. With up to ``direct`` features the Hessian is a matrix.
+        A Newton step, and a solve. By which systems is for ``systems`` to say.
     interior_point : float
         A solve by the interior-point method, infinite beyond an order of ``most``.
+    factors : float
+        What factorisations add to ``newton`` where d of the rows are between bounds, or all.
     """
 
-    def __init__(self, problem: Problem, work: Work, direct: int, most: int) -> None:
+    def __init__(self, problem: Problem, work: Work, systems: Systems, most: int) -> None:
         rows, terms = problem.operator, problem.terms
         n, d = problem.n, rows.n_features
         entry, passing = (
@@ -98,16 +104,19 @@ class Costs:
         # the matrix of the rows outlives a step, that of the features does not
         self.interior_point = steps * (step + factor) + matrix * (1.0 if n <= d else steps)
 
-        steps = work.newton_corners if d <= direct else work.newton_many
+        steps = work.newton_corners if d <= systems.direct else work.newton_many
         steps += work.corners_wide * d / n
         if terms.smooth:
             steps = work.newton_squared + work.squared_wide * wide
             if terms.kink[0] > 0:
                 steps += work.tube_wide * (d / n) ** 2
         step = work.newton_step + work.newton_row * n + work.newton_products * product
-        if d <= direct:
+        if d <= systems.direct:
             step += work.operation * d**3 / 3.0
             step += pair * rows.pairs(False) / steps
         else:
             step += work.conjugate_products * product
         self.newton_step, self.newton = step, steps * step
+        self.factors = 0.0
+        if systems.direct < d and order <= systems.most_rows and not terms.smooth:
+            self.factors = steps * work.newton_factors * factor
