@@ -36,8 +36,14 @@ from tausvm.solvers.joint.factors import KroneckerFactor, factor_of, pivoted_cho
 from tausvm.solvers.joint.iterate import Iterate
 from tausvm.solvers.joint.offsets import best_offsets
 from tausvm.solvers.joint.posing import posed as pose
+from tausvm.solvers.joint.preconditioners import Directions
 from tausvm.solvers.joint.settings import Cones, Equations
-from tausvm.solvers.joint.systems import DenseSystem, FactorSystem
+from tausvm.solvers.joint.systems import (
+    DenseSystem,
+    FactorSystem,
+    PreconditionedSystem,
+    system_for,
+)
 from tausvm.solvers.units import Units
 
 from ..reference.joint import solve_program
@@ -292,18 +298,22 @@ def test_warm_starts_in_C_and_epsilon(solver):
 @pytest.mark.parametrize("offset", [True, False])
 @pytest.mark.parametrize("kind", [Pinball, SquaredPinball])
 def test_systems_give_the_same_step(kind, offset):
-    """The matrix written out, reduced equations, and truncated ones with conjugate gradients."""
+    """The matrix written out, reduced equations, truncated ones and every preconditioner."""
     X, y = wave(60)
     gram = SeparableKernel(rbf(X, 0.2), level_kernel(np.array(TAUS), 1.0))
     problem = build(gram, y, kind, 1.0, 0.4, offset)
-    equations = Equations()
+    equations = Equations(residual=1e-9, guess=1e-9)
     L, rest = pivoted_cholesky(gram.K.__getitem__, np.diagonal(gram.K).copy(), 12, 1e-13)
     truncated = KroneckerFactor(L, gram.output_factor, [12] * 3, rest[:, None, None] * gram.B)
     ways = [
         DenseSystem(gram, offset, equations),
         FactorSystem(gram, factor_of(gram, equations, dense=False), offset, equations),
         FactorSystem(gram, truncated, offset, equations),
+        PreconditionedSystem(gram, offset, equations),
     ]
+    for dtype in (np.float32, np.float64):
+        ways.append(PreconditionedSystem(gram, offset, equations))
+        ways[-1].preconditioner, ways[-1].left = Directions(gram, equations, dtype), []
     assert rest.sum() > 1e-6 * np.trace(gram.K)
     points = []
     for system in ways:
@@ -314,6 +324,26 @@ def test_systems_give_the_same_step(kind, offset):
     for alpha, b in points[1:]:
         np.testing.assert_allclose(alpha, points[0][0], atol=2e-4)
         np.testing.assert_allclose(b, points[0][1], atol=2e-4)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0])
+def test_settled_points_keep_the_gap(epsilon):
+    """Rows put to 0 and entries put to a bound, with the others moved along."""
+    X, y = wave(200, d=4)
+    problem = build(
+        SeparableKernel(rbf(X, 0.5), level_kernel(np.array(TAUS), 1.0)), y, C=50.0, epsilon=epsilon
+    )
+    system = system_for(problem.operator, True, Equations())
+    assert isinstance(system, PreconditionedSystem)
+    iterate = Iterate(problem.y, problem.terms, True, system, Cones())
+    while iterate.relative_complementarity() > 1e-6:
+        iterate.step()
+    assert np.any(iterate.snapped() != iterate.alpha)
+    gaps = [
+        certificate(problem, Point.of(problem.feasible(alpha), b)).gap
+        for alpha, b in ((iterate.alpha, iterate.b), iterate.settled())
+    ]
+    assert gaps[1] <= 1.5 * gaps[0]
 
 
 def test_truncated_factors_still_reach_the_optimum():

@@ -25,6 +25,8 @@ from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 import numpy as np
 
+from .checks cimport check, check_places, single_or_double
+
 #: the longest step a direction may be followed
 LONGEST = 1.005
 cdef double MOST = 1.005
@@ -524,3 +526,26 @@ def block_inverses(const double[:, ::1] d, const double[::1] share, const double
                     out[i, j, k] = (factor * (w[i, j] / (d[i, j] + share[i]))
                                     * (w[i, k] / (d[i, k] + share[i])))
             out[i, j, j] += 1.0 / (d[i, j] + (share[i] if norms else 0.0))
+
+
+def direction_matrix(const double[:, ::1] K, const int64_t[::1] rows, const double[:, ::1] left,
+                     const double[:, ::1] right, single_or_double[::1, :] out):
+    """The lower triangle of outᵢⱼ = K(rowsᵢ, rowsⱼ)·⟨leftᵢ, rightⱼ⟩, with 1 on the diagonal."""
+    cdef Py_ssize_t i, j, k, m = rows.shape[0], p = left.shape[1]
+    cdef const double* row
+    cdef const double* a
+    cdef double total
+    check(left.shape[0] == m and right.shape[0] == m and right.shape[1] == p
+          and out.shape[0] == m and out.shape[1] == m,
+          "left, right and out must have a row a direction")
+    check_places(rows, min(K.shape[0], K.shape[1]), "rows must name rows of K")
+    with nogil:
+        for j in range(m):
+            row = &K[rows[j], 0]
+            a = &right[j, 0]
+            out[j, j] = 1.0
+            for i in range(j + 1, m):
+                total = 0.0
+                for k in range(p):
+                    total += left[i, k] * a[k]
+                out[i, j] = <single_or_double>(total * row[rows[i]])

@@ -118,7 +118,7 @@ def _interior_point(
         error = max(complementarity, infeasibility)
         stalled = stalled + 1 if 0.5 * best_error <= error and best_error < settings.close else 0
         if error < best_error:
-            snapped, best_error = iterate.settled()[:, 0], error
+            snapped, best_error = iterate.snapped()[:, 0], error
         solved = complementarity <= settings.tol and infeasibility <= settings.infeasibility
         # past a stall rounding rules: what follows only gets worse
         if solved or stalled > settings.patience or interrupted():

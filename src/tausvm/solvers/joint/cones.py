@@ -62,6 +62,15 @@ class Blocks:
         """Dᵢ, shape (n, p, p)."""
         return self._filled(block_matrices)
 
+    def times(self, v: Array) -> Array:
+        """Dᵢvᵢ, for v of shape (n, p)."""
+        out = self.d * v
+        if len(self.share):
+            along = np.einsum("ij,ij->i", self.w, v)
+            along /= 0.5 + np.einsum("ij,ij->i", self.w, self.w)
+            out += self.share[:, None] * (v - along[:, None] * self.w)
+        return out
+
     def inverses(self) -> Array:
         """Dᵢ⁻¹, shape (n, p, p)."""
         return self._filled(block_inverses)

@@ -174,13 +174,23 @@ def _kronecker(
 ) -> KroneckerFactor | None:
     """As many columns as matter, or as a step may take; None where K itself is cheaper."""
     n, p = operator.shape
-    limit = (n * p) ** 3 / 3.0 if dense else equations.work(n, p)
+    # in float32, as the other way goes, operations take half as long
+    limit = (n * p) ** 3 / 6.0 if dense else equations.work(n, p)
     most = min(n, int(np.sqrt(limit / n)), _most_columns(n, operator.room))
     M = operator.output_factor
     diagonal = np.diagonal(operator.K).copy()
-    L, _ = pivoted_cholesky(operator.K.__getitem__, diagonal, most, equations.exact, operator.pause)
+    weights = np.square(M).sum(axis=0)
+    floor = equations.exact * float(diagonal.sum()) * float(weights.sum())
+
+    def hopeless(columns: int, left: float) -> bool:
+        # every eigenvector of B that this does not serve takes more columns than there are
+        longer = int((left * weights > floor / len(weights)).sum())
+        return dense and _work(n, [columns] * longer) > limit
+
+    L, _ = pivoted_cholesky(
+        operator.K.__getitem__, diagonal, most, equations.exact, operator.pause, hopeless
+    )
     ranks = _Ranks(L, M, diagonal, operator.room)
-    floor = equations.exact * float(diagonal.sum()) * float(ranks.weights.sum())
     all_that_matter = ranks.leaving(floor / len(ranks.weights))
     if ranks.rest <= 2.0 * floor and ranks.work(all_that_matter) <= limit:
         return KroneckerFactor(L, M, all_that_matter, None)
@@ -218,10 +228,9 @@ class _Ranks:
 
     def work(self, ranks: list[int]) -> float:
         """Operations for the equations, infinite where they do not fit."""
-        sums = np.cumsum(ranks)
-        if _factor_bytes(self.n, int(sums[-1])) > self.room:
+        if _factor_bytes(self.n, sum(ranks)) > self.room:
             return np.inf
-        return self.n * float(np.dot(ranks, sums)) * 2.0 + float(sums[-1]) ** 3 / 3.0
+        return _work(self.n, ranks)
 
     def within(self, limit: float, floor: float) -> list[int]:
         """The most columns whose equations cost at most ``limit``, one at least."""
@@ -237,6 +246,12 @@ class _Ranks:
         first = int(self.weights.argmax())
         ranks[first] = max(ranks[first], 1)
         return ranks
+
+
+def _work(n: int, ranks: list[int]) -> float:
+    """Operations to form and to factorise reduced equations."""
+    sums = np.cumsum([0, *ranks])
+    return n * float(np.dot(ranks, sums[1:])) * 2.0 + float(sums[-1]) ** 3 / 3.0
 
 
 def _factor_bytes(rows: int, columns: int) -> float:
@@ -258,12 +273,14 @@ def pivoted_cholesky(
     rank: int,
     exact: float,
     pause: Callable[[], None] = lambda: None,
+    hopeless: Callable[[int, float], bool] = lambda columns, left: False,
 ) -> tuple[Array, Array]:
     """L (n, r) with LLᵀ ≈ A, r ≤ rank, and the diagonal of what is left.
 
     Columns are added for the largest entry left, until the rest is a share ``exact`` of the trace.
-    ``row(i)`` gives row i of A, and ``pause()`` may end the work between two of them. The cost is
-    that of r rows and n·r² operations.
+    ``row(i)`` gives row i of A, and ``pause()`` may end the work between two of them. It also ends
+    where ``hopeless`` says so of the columns so far and of the trace they leave. The cost is that
+    of r rows and n·r² operations.
     """
     n = len(diagonal)
     whole = float(diagonal.sum())
@@ -273,6 +290,8 @@ def pivoted_cholesky(
     while r < rank and left.sum() > exact * whole:
         pause()
         pivot = int(left.argmax())
+        if hopeless(r, float(left.sum())):
+            break
         if left[pivot] <= 1e-15 * diagonal[pivot]:
             break
         if r == len(columns):

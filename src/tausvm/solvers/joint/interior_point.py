@@ -157,20 +157,24 @@ class _Walk:
         near = self.n_iter > 0 and iterate.relative_complementarity() <= settings.near * options.tol
         watched = options.callback is not None or 0 <= options.max_iter <= self.n_iter
         last = self.n_iter >= self._last
-        if not (nothing or near or watched or last or monitor.out_of_time()):
-            return False
-        alpha = iterate.settled() if near else iterate.alpha
-        self._checked = self._feasible(0.0 * alpha if nothing else alpha, iterate.b)
-        if monitor.check(self._checked, self.n_iter):
-            return True
+        inner = self._feasible(iterate.alpha, iterate.b)
+        # to settle takes two solves: only where the gap has closed
+        unsettled = monitor.certify(inner).gap if near else np.inf
+        closed = unsettled <= options.tol
+        if nothing or closed or watched or last or monitor.out_of_time():
+            self._checked = self._feasible(*iterate.settled()) if closed else inner
+            if nothing:
+                self._checked = self._feasible(0.0 * iterate.alpha, iterate.b)
+            if monitor.check(self._checked, self.n_iter):
+                return True
         if not (near or last):
             return False
-        self._failures = self._failures + 1 if monitor.gap > 0.5 * self._best else 0
-        self._best = min(self._best, monitor.gap)
+        gap = min(unsettled, monitor.gap) if closed else unsettled
+        self._failures = self._failures + 1 if gap > 0.5 * self._best else 0
+        self._best = min(self._best, gap)
         # entries may take a few steps more to settle than the gap does to close
-        unsettled = monitor.certify(self._feasible(iterate.alpha, iterate.b)).gap
-        self._waited += unsettled <= options.tol
-        self.gap = min(self.gap, monitor.gap, unsettled)
+        self._waited += closed
+        self.gap = min(self.gap, gap)
         if self._failures > settings.patience or self._waited > settings.wait or last:
             self._give_up(iterate.alpha, iterate.b)
             return True

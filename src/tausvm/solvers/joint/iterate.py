@@ -51,6 +51,8 @@ class Iterate:
         self.parts, self.alpha, self.ridge = begun.parts, begun.alpha, begun.ridge
         self.whole = sum(part.whole for part in self.parts)
         self.fitted = np.zeros((n, p))
+        #: whether the equations are set up for this point
+        self._ready = False
         if self.alpha.any():
             self._fit()
 
@@ -78,7 +80,7 @@ class Iterate:
             raise LinAlgError("the step has overflowed")
 
     def _step(self) -> None:
-        self.system.set_up(Blocks(self.parts, self.ridge.copy()))
+        self._set_up()
         right = -self.residual()
         missing = self.total - self.alpha.sum(axis=0)
         self._direction(right, missing, FIRST_GUESS)
@@ -93,12 +95,24 @@ class Iterate:
         for part in self.parts:
             part.step(length)
         self._fit()
+        self._ready = False
+
+    def _set_up(self) -> None:
+        """Newton's equations at this point."""
+        if not self._ready:
+            self.blocks = Blocks(self.parts, self.ridge.copy())
+            self.system.set_up(self.blocks)
+            self._ready = True
 
     def _fit(self) -> None:
         if self.system.operator is not None:
             self.fitted = self.system.operator.product(self.alpha)
 
     def _direction(self, right: Array, missing: Array, centre: float) -> None:
+        equations = self.system.equations
+        self.system.accuracy = equations.guess
+        if centre != FIRST_GUESS or not self.parts:
+            self.system.accuracy = equations.accuracy(self.relative_complementarity())
         pulled = right.copy()
         for part in self.parts:
             part.aim(centre, pulled)
@@ -110,7 +124,36 @@ class Iterate:
     def _longest(self) -> float:
         return min([part.longest() for part in self.parts], default=LONGEST)
 
-    def settled(self) -> Array:
+    def settled(self) -> tuple[Array, Array]:
+        """The snapped α and b, with the other entries moved along.
+
+        What is snapped moves by little, but f by as much everywhere: the other entries take that
+        back in a step of Newton's, and the gap stays that of the point before. The step is pulled
+        at the snapped entries until they move as they should, which takes few solves since they
+        are stiff.
+        """
+        alpha = self.snapped()
+        moved = alpha - self.alpha
+        if self.system.operator is None or not moved.any():
+            return alpha, self.b
+        fixed = moved != 0.0
+        right, missing = np.zeros(moved.shape), self.total - self.alpha.sum(axis=0)
+        step = np.zeros(moved.shape)
+        with np.errstate(all="ignore"):
+            try:
+                self._set_up()
+                self.system.accuracy = self.cones.pull_accuracy
+                for _ in range(self.cones.pulls):
+                    lacking = np.where(fixed, moved - step, 0.0)
+                    right += np.where(fixed, self.blocks.times(lacking), 0.0)
+                    step, db = self.system.solve(right, missing)
+            except LinAlgError:
+                return alpha, self.b
+        if not (np.isfinite(step).all() and np.isfinite(db).all()):
+            return alpha, self.b
+        return np.where(fixed, alpha, self.alpha + step), self.b + db
+
+    def snapped(self) -> Array:
         """α with rows put to 0 whose residual is shorter than ε, and entries to their bounds."""
         terms, vanishing = self.terms, self.cones.vanishing
         upper, lower = terms.outputs.upper.ravel(), terms.outputs.lower.ravel()

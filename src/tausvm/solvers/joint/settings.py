@@ -18,10 +18,14 @@ class Cones:
     negligible_epsilon: float = 1e-20
     #: a slack is on its way to 0 where it is below this share of its multiplier, both in units of
     #: what they were in the beginning
-    vanishing: float = 1e-3
+    vanishing: float = 1e-5
     #: a row is put to zero where its share of the longest is below this times the share of ε that
     #: its residual leaves
-    small_row: float = 1e-2
+    small_row: float = 1e-4
+    #: solves to move the other entries along with those that are put to 0 or to a bound
+    pulls: int = 2
+    #: and what these may leave of their right side, as a share of it
+    pull_accuracy: float = 1e-8
 
 
 @dataclass(frozen=True)
@@ -42,19 +46,40 @@ class Equations:
     products: int = 300
     least_work: float = 1e9
     most_work: float = 2e10
-    #: what conjugate gradients reduce the residual to, relative to the right side
-    residual: float = 1e-6
+    #: what conjugate gradients reduce the residual to, relative to the right side: at most this
+    residual: float = 1e-4
+    #: at most this share of the relative complementarity, which a step divides by up to a hundred
+    following: float = 1e-3
+    #: for the first guess of a step, which only says where to aim
+    guess: float = 1e-2
+    #: and no less than rounding lets them
+    rounding: float = 1e-13
     #: and how many steps they may take
     conjugate_steps: int = 200
     #: rounding may take a positive definite matrix a hair below: the largest share of its diagonal
     #: to add
     lift: float = 1e-11
+    #: the largest share of a diagonal of 1 that a preconditioner may add to it for rounding
+    most_lift: float = 1e-2
+    #: a direction that K reaches with at most this share of its curvature is left to conjugate
+    #: gradients
+    reached: float = 1e-3
+    #: floating-point operations of a factorisation in the time of one of a product with a vector
+    product_cost: float = 8.0
     #: whether written-out equations are solved once more for what rounding left
     refined: bool = True
 
     def work(self, n: int, p: int) -> float:
         """Floating-point operations that a set of truncated equations may take."""
         return min(max(self.products * 2.0 * n * n * p, self.least_work), self.most_work)
+
+    def accuracy(self, complementarity: float) -> float:
+        """What a solution may leave of the right side at this relative complementarity."""
+        return min(self.residual, max(self.following * complementarity, self.rounding))
+
+    def worth(self, factorisation: float, step: float) -> int:
+        """Steps of conjugate gradients that take as long as a factorisation, in operations each."""
+        return int(min(max(factorisation / (self.product_cost * step), 4.0), self.conjugate_steps))
 
     def written_out(self) -> Equations:
         """The same, without factors where the matrix may be written out."""

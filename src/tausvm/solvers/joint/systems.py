@@ -11,14 +11,16 @@ what FFᵀ leaves out.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...operators import MatrixOperator, SeparableKernel
-from ..linalg import cholesky_solve, conjugate_gradients, lifted_cholesky
+from ..linalg import LinAlgError, cholesky_solve, conjugate_gradients, lifted_cholesky
 from .cones import Blocks
 from .factors import Factor, factor_of
+from .preconditioners import Directions, OutputWise, Preconditioner
 from .settings import Equations
 
 Array = NDArray[np.float64]
@@ -32,6 +34,9 @@ class System(ABC):
 
     #: K, None for K = 0
     operator: MatrixOperator | None
+    equations: Equations
+    #: what a solution may leave of the right side, as a share of it
+    accuracy: float
 
     @abstractmethod
     def set_up(self, blocks: Blocks) -> None:
@@ -48,7 +53,7 @@ class BlockSystem(System):
     operator = None
 
     def __init__(self, equations: Equations) -> None:
-        self.equations = equations
+        self.equations, self.accuracy = equations, equations.residual
 
     def set_up(self, blocks: Blocks) -> None:
         self.inverse = blocks.inverses()
@@ -60,11 +65,68 @@ class BlockSystem(System):
         return _times(self.inverse, right - db), db
 
 
-class DenseSystem(System):
+class CorrectedSystem(System):
+    """Equations that are solved nearly, then by conjugate gradients with exact products."""
+
+    #: the blocks D, (n, p, p)
+    blocks: Array
+
+    def __init__(self, operator: MatrixOperator, offset: bool, equations: Equations) -> None:
+        self.operator: MatrixOperator = operator
+        self.offset, self.equations = offset, equations
+        self.accuracy = equations.residual
+
+    @abstractmethod
+    def near(self, right: Array, missing: Array) -> tuple[Array, Array]:
+        """The equations with a matrix near K + D in its place."""
+
+    def _times_matrix(self, x: Array) -> Array:
+        """(K + blockdiag D)x."""
+        self.operator.pause()
+        return self.operator.product(x) + _times(self.blocks, x)
+
+    def corrected(
+        self, right: Array, missing: Array, start: Array | None = None
+    ) -> tuple[Array, Array]:
+        """The solution, or the best in the steps there are."""
+        x, db, _ = self.attempt(right, missing, self.equations.conjugate_steps, start)
+        return x, db
+
+    def attempt(
+        self, right: Array, missing: Array, steps: int, start: Array | None = None
+    ) -> tuple[Array, Array, bool]:
+        """x and db after so many steps at most, and whether they will do."""
+        if start is None:
+            x, db = self.near(right, missing)
+        else:
+            x, db = start, np.zeros(right.shape[1])
+        goal = self.accuracy * float(np.linalg.norm(right))
+        more, lacking = np.zeros_like(db), missing - x.sum(axis=0)
+        remainder = right - self._times_matrix(x) - db
+        if start is None and float(np.linalg.norm(remainder)) <= goal:
+            return x, db, True
+
+        def precondition(residual: Array) -> Array:
+            nonlocal more, lacking
+            z, more = self.near(residual, lacking)
+            lacking = np.zeros_like(lacking)
+            return z
+
+        def enough(residual: Array, energy: float) -> bool:
+            return float(np.linalg.norm(residual - more)) <= goal
+
+        # on Σ dx = 0 the offsets drop out of all products
+        dx, arrived = conjugate_gradients(
+            self._times_matrix, remainder, precondition, enough, steps
+        )
+        return x + dx, db + more, arrived
+
+
+class DenseSystem(CorrectedSystem):
     """The matrix written out, for few unknowns."""
 
     def __init__(self, operator: MatrixOperator, offset: bool, equations: Equations) -> None:
-        self.operator, self.offset, self.equations = operator, offset, equations
+        super().__init__(operator, offset, equations)
         n, p = operator.shape
         if isinstance(operator, SeparableKernel):
             whole = operator.K * operator.B if p == 1 else np.kron(operator.K, operator.B)
@@ -78,7 +140,6 @@ class DenseSystem(System):
         self.sums = np.tile(np.eye(p), (n, 1)) if offset else np.zeros((n * p, 0))
 
     def set_up(self, blocks: Blocks) -> None:
-        assert self.operator is not None
         self.operator.pause()
         n, p = self.operator.shape
         self.blocks = blocks.matrices()
@@ -96,6 +157,10 @@ class DenseSystem(System):
         db: Array = self.corner @ (self.sums.T @ x - missing)
         return x - self.columns @ db, db
 
+    def near(self, right: Array, missing: Array) -> tuple[Array, Array]:
+        x, db = self._once(right.ravel(), missing[: self.sums.shape[1]])
+        return x.reshape(right.shape), db if self.offset else np.zeros(right.shape[1])
+
     def solve(self, right: Array, missing: Array) -> tuple[Array, Array]:
         flat = right.ravel()
         missing = missing[: self.sums.shape[1]]
@@ -108,7 +173,7 @@ class DenseSystem(System):
         return x.reshape(right.shape), db if self.offset else np.zeros(right.shape[1])
 
 
-class FactorSystem(System):
+class FactorSystem(CorrectedSystem):
     """Reduced equations of F's order, with FFᵀ ≈ K.
 
     With w = Fᵀdα the equations are (I + FᵀD⁻¹F)w + FᵀD⁻¹E db = FᵀD⁻¹R and
@@ -118,8 +183,8 @@ class FactorSystem(System):
     def __init__(
         self, operator: MatrixOperator, factor: Factor, offset: bool, equations: Equations
     ) -> None:
-        self.operator: MatrixOperator = operator
-        self.factor, self.offset, self.equations = factor, offset, equations
+        super().__init__(operator, offset, equations)
+        self.factor = factor
 
     def set_up(self, blocks: Blocks) -> None:
         m, p = self.factor.order, self.operator.shape[1]
@@ -138,12 +203,7 @@ class FactorSystem(System):
             whole[m:, :m] = whole[:m, m:].T
         self.reduced = lifted_cholesky(whole, self.equations.lift)
 
-    def _times_matrix(self, x: Array) -> Array:
-        """(K + blockdiag D)x."""
-        self.operator.pause()
-        return self.operator.product(x) + _times(self.blocks, x)
-
-    def _reduced(self, right: Array, missing: Array) -> tuple[Array, Array]:
+    def near(self, right: Array, missing: Array) -> tuple[Array, Array]:
         """The equations with FFᵀ in place of K."""
         m = self.factor.order
         pushed = _times(self.inverse, right)
@@ -155,30 +215,66 @@ class FactorSystem(System):
         return _times(self.inverse, right - self.factor.apply(unknown[:m]) - db), db
 
     def solve(self, right: Array, missing: Array) -> tuple[Array, Array]:
-        x, db = self._reduced(right, missing)
-        if self.factor.left is None:
-            # once more, for what rounding left
-            own = self.factor.apply(self.factor.adjoint(x)) + _times(self.blocks, x)
-            dx, more = self._reduced(right - own - db, missing - x.sum(axis=0))
-            return x + dx, db + more
-        # conjugate gradients on Σ dx = 0, where the offsets drop out of all products
-        goal = self.equations.residual * float(np.linalg.norm(right))
-        more, lacking = np.zeros_like(db), missing - x.sum(axis=0)
-
-        def precondition(residual: Array) -> Array:
-            nonlocal more, lacking
-            z, more = self._reduced(residual, lacking)
-            lacking = np.zeros_like(lacking)
-            return z
-
-        def enough(residual: Array, energy: float) -> bool:
-            return float(np.linalg.norm(residual - more)) <= goal
-
-        remainder = right - self._times_matrix(x) - db
-        dx, _ = conjugate_gradients(
-            self._times_matrix, remainder, precondition, enough, self.equations.conjugate_steps
-        )
+        if self.factor.left is not None:
+            return self.corrected(right, missing)
+        x, db = self.near(right, missing)
+        # once more, for what rounding left
+        own = self.factor.apply(self.factor.adjoint(x)) + _times(self.blocks, x)
+        dx, more = self.near(right - own - db, missing - x.sum(axis=0))
         return x + dx, db + more
+
+
+class PreconditionedSystem(CorrectedSystem):
+    """Preconditioners in the order of what they cost, each until conjugate gradients take too long.
+
+    The barriers stiffen from step to step, some entries of a row before others, so that a
+    preconditioner that has become too rough stays so.
+    """
+
+    def __init__(self, operator: SeparableKernel, offset: bool, equations: Equations) -> None:
+        super().__init__(operator, offset, equations)
+        self.left: list[Callable[[], Preconditioner]] = [
+            lambda: Directions(operator, equations, np.float64),
+            lambda: Directions(operator, equations, np.float32),
+        ]
+        self.preconditioner: Preconditioner = OutputWise(operator, equations)
+
+    def set_up(self, blocks: Blocks) -> None:
+        self.blocks = blocks.matrices()
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Factorise, with the next preconditioner where rounding does not let this one."""
+        while True:
+            try:
+                self.preconditioner.set_up(self.blocks)
+                break
+            except LinAlgError:
+                if not self.left:
+                    raise
+                self.preconditioner = self.left.pop()()
+        if self.offset:
+            n, p = self.operator.shape
+            every = np.broadcast_to(np.eye(p), (n, p, p))
+            self.columns = self.preconditioner.apply(np.ascontiguousarray(every))
+            self.corner = np.asarray(np.linalg.inv(self.columns.sum(axis=0)))
+
+    def near(self, right: Array, missing: Array) -> tuple[Array, Array]:
+        x = self.preconditioner.apply(right[:, :, None])[:, :, 0]
+        if not self.offset:
+            return x, np.zeros(right.shape[1])
+        db: Array = self.corner @ (x.sum(axis=0) - missing)
+        return x - self.columns @ db, db
+
+    def solve(self, right: Array, missing: Array) -> tuple[Array, Array]:
+        x: Array | None = None
+        while self.left:
+            x, db, arrived = self.attempt(right, missing, self.preconditioner.worth, x)
+            if arrived:
+                return x, db
+            self.preconditioner = self.left.pop()()
+            self._prepare()
+        return self.corrected(right, missing, x)
 
 
 def system_bytes(n: int, p: int, equations: Equations) -> float:
@@ -193,6 +289,8 @@ def system_for(operator: MatrixOperator, offset: bool, equations: Equations) -> 
     if n * p <= equations.few:
         return DenseSystem(operator, offset, equations)
     factor = factor_of(operator, equations, dense=n * p <= equations.dense)
+    if factor is None and isinstance(operator, SeparableKernel):
+        return PreconditionedSystem(operator, offset, equations)
     if factor is None:
         return DenseSystem(operator, offset, equations)
     return FactorSystem(operator, factor, offset, equations)
