@@ -36,7 +36,7 @@ from tausvm.solvers.joint.factors import KroneckerFactor, factor_of, pivoted_cho
 from tausvm.solvers.joint.iterate import Iterate
 from tausvm.solvers.joint.offsets import best_offsets
 from tausvm.solvers.joint.posing import posed as pose
-from tausvm.solvers.joint.preconditioners import Directions
+from tausvm.solvers.joint.preconditioners import Directions, OutputWise, Truncated
 from tausvm.solvers.joint.settings import Cones, Equations
 from tausvm.solvers.joint.systems import (
     DenseSystem,
@@ -307,13 +307,16 @@ def test_systems_give_the_same_step(kind, offset):
     truncated = KroneckerFactor(L, gram.output_factor, [12] * 3, rest[:, None, None] * gram.B)
     ways = [
         DenseSystem(gram, offset, equations),
-        FactorSystem(gram, factor_of(gram, equations, dense=False), offset, equations),
-        FactorSystem(gram, truncated, offset, equations),
-        PreconditionedSystem(gram, offset, equations),
+        FactorSystem(gram, factor_of(gram, equations), offset, equations),
     ]
-    for dtype in (np.float32, np.float64):
-        ways.append(PreconditionedSystem(gram, offset, equations))
-        ways[-1].preconditioner, ways[-1].left = Directions(gram, equations, dtype), []
+    preconditioners = [
+        lambda: OutputWise(gram, equations),
+        lambda: Truncated(gram, equations, truncated),
+        lambda: Directions(gram, equations, np.float32),
+        lambda: Directions(gram, equations, np.float64),
+    ]
+    ladders = [[preconditioner] for preconditioner in preconditioners] + [preconditioners]
+    ways += [PreconditionedSystem(gram, ladder, offset, equations) for ladder in ladders]
     assert rest.sum() > 1e-6 * np.trace(gram.K)
     points = []
     for system in ways:
@@ -322,14 +325,14 @@ def test_systems_give_the_same_step(kind, offset):
             iterate.step()
         points.append((iterate.alpha, iterate.b))
     for alpha, b in points[1:]:
-        np.testing.assert_allclose(alpha, points[0][0], atol=2e-4)
+        np.testing.assert_allclose(alpha, points[0][0], atol=1e-3)
         np.testing.assert_allclose(b, points[0][1], atol=2e-4)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0])
 def test_settled_points_keep_the_gap(epsilon):
     """Rows put to 0 and entries put to a bound, with the others moved along."""
-    X, y = wave(200, d=4)
+    X, y = wave(220, d=4)
     problem = build(
         SeparableKernel(rbf(X, 0.5), level_kernel(np.array(TAUS), 1.0)), y, C=50.0, epsilon=epsilon
     )
@@ -341,7 +344,7 @@ def test_settled_points_keep_the_gap(epsilon):
     assert np.any(iterate.snapped() != iterate.alpha)
     gaps = [
         certificate(problem, Point.of(problem.feasible(alpha), b)).gap
-        for alpha, b in ((iterate.alpha, iterate.b), iterate.settled())
+        for alpha, b in ((iterate.alpha, iterate.b), iterate.settled(Cones().strict))
     ]
     assert gaps[1] <= 1.5 * gaps[0]
 
@@ -351,9 +354,9 @@ def test_truncated_factors_still_reach_the_optimum():
     K, B = rbf(X, 0.5), level_kernel(np.array(TAUS), 1.0)
     exact = solve(build(SeparableKernel(K, B), y, C=5.0, epsilon=0.3))
     gram = SeparableKernel(K, B)
-    cheap = Equations(dense=0, least_work=1e7, products=1)
+    cheap = Equations(plain=0, preconditioned=0, least_work=1e7, products=1)
     rough = solve(build(gram, y, C=5.0, epsilon=0.3), JointInteriorPoint(equations=cheap))
-    assert factor_of(gram, cheap, dense=False).left is not None
+    assert factor_of(gram, cheap).left is not None
     assert rough.status is Status.SOLVED
     assert rough.solver == "interior_point"
     assert rough.primal_objective == pytest.approx(exact.primal_objective, rel=2e-4)

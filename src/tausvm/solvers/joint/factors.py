@@ -131,24 +131,25 @@ def _product_in_pieces(
     return out
 
 
-def factor_of(operator: MatrixOperator, equations: Equations, dense: bool) -> Factor | None:
+def factor_of(operator: MatrixOperator, equations: Equations) -> Factor | None:
     """A factor of small order, kept with the matrix for the problems that share it.
 
-    With ``dense``, None where its order is not small enough to beat the matrix itself.
+    It is exact where that is cheaper than the matrix itself, else truncated; None for a general
+    kernel whose matrix may be written out.
     """
-    asked = equations, dense
-    if asked not in operator.kept:
+    if equations not in operator.kept:
         if isinstance(operator, SeparableKernel):
-            operator.kept[asked] = _kronecker(operator, equations, dense)
+            operator.kept[equations] = _kronecker(operator, equations)
         else:
-            operator.kept[asked] = _plain(operator, equations, dense)
-    found: Factor | None = operator.kept[asked]
+            operator.kept[equations] = _plain(operator, equations)
+    found: Factor | None = operator.kept[equations]
     return found
 
 
-def _plain(operator: MatrixOperator, equations: Equations, dense: bool) -> PlainFactor | None:
+def _plain(operator: MatrixOperator, equations: Equations) -> PlainFactor | None:
     """As many columns as matter, or as a step may take; None where K itself is cheaper."""
     n, p = operator.shape
+    dense = n * p <= equations.dense
     index = np.arange(p)
     diagonal = operator.diagonal
     rank = n * p // 2 if dense else int(np.sqrt(equations.work(n, p) / (n * p)))
@@ -169,13 +170,10 @@ def _plain(operator: MatrixOperator, equations: Equations, dense: bool) -> Plain
     return PlainFactor(shaped, left)
 
 
-def _kronecker(
-    operator: SeparableKernel, equations: Equations, dense: bool
-) -> KroneckerFactor | None:
-    """As many columns as matter, or as a step may take; None where K itself is cheaper."""
+def _kronecker(operator: SeparableKernel, equations: Equations) -> KroneckerFactor:
+    """As many columns as matter, or as a step may take."""
     n, p = operator.shape
-    # in float32, as the other way goes, operations take half as long
-    limit = (n * p) ** 3 / 6.0 if dense else equations.work(n, p)
+    limit = equations.reduced_work(n, p)
     most = min(n, int(np.sqrt(limit / n)), _most_columns(n, operator.room))
     M = operator.output_factor
     diagonal = np.diagonal(operator.K).copy()
@@ -185,18 +183,16 @@ def _kronecker(
     def hopeless(columns: int, left: float) -> bool:
         # every eigenvector of B that this does not serve takes more columns than there are
         longer = int((left * weights > floor / len(weights)).sum())
-        return dense and _work(n, [columns] * longer) > limit
+        return _work(n, [columns] * longer) > limit and _work(n, [columns]) > limit
 
     L, _ = pivoted_cholesky(
         operator.K.__getitem__, diagonal, most, equations.exact, operator.pause, hopeless
     )
     ranks = _Ranks(L, M, diagonal, operator.room)
-    all_that_matter = ranks.leaving(floor / len(ranks.weights))
+    all_that_matter = ranks.leaving(floor / len(weights))
     if ranks.rest <= 2.0 * floor and ranks.work(all_that_matter) <= limit:
         return KroneckerFactor(L, M, all_that_matter, None)
-    if dense:
-        return None
-    kept = ranks.within(limit, floor / len(ranks.weights))
+    kept = ranks.within(limit, floor / len(weights))
     left = np.zeros((n, p, p))
     for a, r in enumerate(kept):
         rest = np.maximum(diagonal - np.square(L[:, :r]).sum(axis=1), 0.0)

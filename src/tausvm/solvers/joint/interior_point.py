@@ -11,6 +11,7 @@ to sample: halves serve them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -143,6 +144,11 @@ class _Walk:
     def _feasible(self, alpha: Array, b: Array) -> Point:
         return Point.of(self.problem.feasible(alpha), b)
 
+    def _settled(self, iterate: Iterate) -> Iterator[Point]:
+        """Settled points, the second with more caution."""
+        for caution in (1.0, self.settings.cones.strict):
+            yield self._feasible(*iterate.settled(caution))
+
     def _give_up(self, alpha: Array, b: Array) -> None:
         """End with the best point there was, settled or not."""
         self._checked = self._feasible(alpha, b)
@@ -161,12 +167,15 @@ class _Walk:
         # to settle takes two solves: only where the gap has closed
         unsettled = monitor.certify(inner).gap if near else np.inf
         closed = unsettled <= options.tol
+        points: Iterable[Point] = [inner]
+        if nothing:
+            points = [self._feasible(0.0 * iterate.alpha, iterate.b)]
+        elif closed:
+            points = self._settled(iterate)
         if nothing or closed or watched or last or monitor.out_of_time():
-            self._checked = self._feasible(*iterate.settled()) if closed else inner
-            if nothing:
-                self._checked = self._feasible(0.0 * iterate.alpha, iterate.b)
-            if monitor.check(self._checked, self.n_iter):
-                return True
+            for self._checked in points:
+                if monitor.check(self._checked, self.n_iter):
+                    return True
         if not (near or last):
             return False
         gap = min(unsettled, monitor.gap) if closed else unsettled

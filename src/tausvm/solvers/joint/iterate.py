@@ -124,7 +124,7 @@ class Iterate:
     def _longest(self) -> float:
         return min([part.longest() for part in self.parts], default=LONGEST)
 
-    def settled(self) -> tuple[Array, Array]:
+    def settled(self, caution: float = 1.0) -> tuple[Array, Array]:
         """The snapped α and b, with the other entries moved along.
 
         What is snapped moves by little, but f by as much everywhere: the other entries take that
@@ -132,7 +132,7 @@ class Iterate:
         at the snapped entries until they move as they should, which takes few solves since they
         are stiff.
         """
-        alpha = self.snapped()
+        alpha = self.snapped(caution)
         moved = alpha - self.alpha
         if self.system.operator is None or not moved.any():
             return alpha, self.b
@@ -153,9 +153,9 @@ class Iterate:
             return alpha, self.b
         return np.where(fixed, alpha, self.alpha + step), self.b + db
 
-    def snapped(self) -> Array:
+    def snapped(self, caution: float = 1.0) -> Array:
         """α with rows put to 0 whose residual is shorter than ε, and entries to their bounds."""
-        terms, vanishing = self.terms, self.cones.vanishing
+        terms, vanishing = self.terms, caution * self.cones.vanishing
         upper, lower = terms.outputs.upper.ravel(), terms.outputs.lower.ravel()
         alpha = self.alpha.copy()
         flat = alpha.reshape(-1)
@@ -175,5 +175,5 @@ class Iterate:
             length = np.sqrt(np.einsum("ij,ij->i", residual, residual))
             sizes = np.sqrt(np.einsum("ij,ij->i", alpha, alpha))
             room = 1.0 - length / terms.epsilon
-            alpha[sizes < self.cones.small_row * room * sizes.max(initial=0.0)] = 0.0
+            alpha[sizes < caution * self.cones.small_row * room * sizes.max(initial=0.0)] = 0.0
         return alpha

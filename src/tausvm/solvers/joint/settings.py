@@ -18,10 +18,12 @@ class Cones:
     negligible_epsilon: float = 1e-20
     #: a slack is on its way to 0 where it is below this share of its multiplier, both in units of
     #: what they were in the beginning
-    vanishing: float = 1e-5
+    vanishing: float = 1e-3
     #: a row is put to zero where its share of the longest is below this times the share of ε that
     #: its residual leaves
-    small_row: float = 1e-4
+    small_row: float = 1e-2
+    #: both times this where rows or entries were put there that do not belong there
+    strict: float = 1e-2
     #: solves to move the other entries along with those that are put to 0 or to a bound
     pulls: int = 2
     #: and what these may leave of their right side, as a share of it
@@ -36,8 +38,17 @@ class Equations:
     #: (mcycle, 3 levels) that saves a fifth of a solve
     few: int = 300
     #: unknowns up to which it is where its rank is not small; a small rank saves half of the time
-    #: at 400 of them and four fifths at 700 (mcycle, engel)
+    #: at 400 of them and four fifths at 700 (mcycle, engel), and preconditioners cost a third more
+    #: than they save at 330
+    plain: int = 600
+    #: unknowns up to which it is for a general kernel, and where rounding stops all other ways
     dense: int = 2400
+    #: unknowns up to which the directions of k ⊗ B may be factorised where truncated factors are
+    #: too rough: 100 MB in float32, a second a step
+    preconditioned: int = 5000
+    #: and there the share of that work that factors, exact or truncated, may take: at 1 an exact
+    #: factor takes 2 to 3 times as long as a truncated one (500 rows, nine levels)
+    truncated: float = 0.25
     #: share of the trace that a factor may leave out and still count as exact
     exact: float = 1e-13
     #: exact products that a set of truncated equations may cost, within bounds of floating-point
@@ -62,7 +73,7 @@ class Equations:
     #: the largest share of a diagonal of 1 that a preconditioner may add to it for rounding
     most_lift: float = 1e-2
     #: a direction that K reaches with at most this share of its curvature is left to conjugate
-    #: gradients
+    #: gradients, which take 5 steps where 0.1 takes 10 (500 rows, three levels)
     reached: float = 1e-3
     #: floating-point operations of a factorisation in the time of one of a product with a vector
     product_cost: float = 8.0
@@ -72,6 +83,15 @@ class Equations:
     def work(self, n: int, p: int) -> float:
         """Floating-point operations that a set of truncated equations may take."""
         return min(max(self.products * 2.0 * n * n * p, self.least_work), self.most_work)
+
+    def reduced_work(self, n: int, p: int) -> float:
+        """Floating-point operations that reduced equations of k ⊗ B may take.
+
+        Where its own directions can be factorised, in float32, they must be cheaper than that.
+        """
+        if n * p > self.preconditioned:
+            return self.work(n, p)
+        return min(self.work(n, p), self.truncated * (n * p) ** 3 / 6.0)
 
     def accuracy(self, complementarity: float) -> float:
         """What a solution may leave of the right side at this relative complementarity."""

@@ -3,15 +3,15 @@
     (K + blockdiag Dᵢ) dα + 1·dbᵀ = R,     Σᵢ dαᵢ = missing      [without offsets: no db]
 
 K is the np×np Gram matrix as an operator. Few unknowns: it is written out and factorised.
-Many: K ≈ FFᵀ turns the equations into ones of the order of F's rank (that of k times that
-of B), where the offsets are columns more; conjugate gradients with the exact products correct
-what FFᵀ leaves out.
+Small rank: K = FFᵀ turns the equations into ones of the order of F's rank (that of k times that
+of B), where the offsets are columns more. Else conjugate gradients with the exact products, and
+the cheapest preconditioner that serves (:mod:`.preconditioners`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from ...operators import MatrixOperator, SeparableKernel
 from ..linalg import LinAlgError, cholesky_solve, conjugate_gradients, lifted_cholesky
 from .cones import Blocks
 from .factors import Factor, factor_of
-from .preconditioners import Directions, OutputWise, Preconditioner
+from .preconditioners import Directions, OutputWise, Preconditioner, Truncated
 from .settings import Equations
 
 Array = NDArray[np.float64]
@@ -34,9 +34,11 @@ class System(ABC):
 
     #: K, None for K = 0
     operator: MatrixOperator | None
-    equations: Equations
     #: what a solution may leave of the right side, as a share of it
     accuracy: float
+
+    def __init__(self, equations: Equations) -> None:
+        self.equations, self.accuracy = equations, equations.residual
 
     @abstractmethod
     def set_up(self, blocks: Blocks) -> None:
@@ -52,9 +54,6 @@ class BlockSystem(System):
 
     operator = None
 
-    def __init__(self, equations: Equations) -> None:
-        self.equations, self.accuracy = equations, equations.residual
-
     def set_up(self, blocks: Blocks) -> None:
         self.inverse = blocks.inverses()
         self.corner = lifted_cholesky(self.inverse.sum(axis=0).T, self.equations.lift)
@@ -65,68 +64,13 @@ class BlockSystem(System):
         return _times(self.inverse, right - db), db
 
 
-class CorrectedSystem(System):
-    """Equations that are solved nearly, then by conjugate gradients with exact products."""
-
-    #: the blocks D, (n, p, p)
-    blocks: Array
-
-    def __init__(self, operator: MatrixOperator, offset: bool, equations: Equations) -> None:
-        self.operator: MatrixOperator = operator
-        self.offset, self.equations = offset, equations
-        self.accuracy = equations.residual
-
-    @abstractmethod
-    def near(self, right: Array, missing: Array) -> tuple[Array, Array]:
-        """The equations with a matrix near K + D in its place."""
-
-    def _times_matrix(self, x: Array) -> Array:
-        """(K + blockdiag D)x."""
-        self.operator.pause()
-        return self.operator.product(x) + _times(self.blocks, x)
-
-    def corrected(
-        self, right: Array, missing: Array, start: Array | None = None
-    ) -> tuple[Array, Array]:
-        """The solution, or the best in the steps there are."""
-        x, db, _ = self.attempt(right, missing, self.equations.conjugate_steps, start)
-        return x, db
-
-    def attempt(
-        self, right: Array, missing: Array, steps: int, start: Array | None = None
-    ) -> tuple[Array, Array, bool]:
-        """x and db after so many steps at most, and whether they will do."""
-        if start is None:
-            x, db = self.near(right, missing)
-        else:
-            x, db = start, np.zeros(right.shape[1])
-        goal = self.accuracy * float(np.linalg.norm(right))
-        more, lacking = np.zeros_like(db), missing - x.sum(axis=0)
-        remainder = right - self._times_matrix(x) - db
-        if start is None and float(np.linalg.norm(remainder)) <= goal:
-            return x, db, True
-
-        def precondition(residual: Array) -> Array:
-            nonlocal more, lacking
-            z, more = self.near(residual, lacking)
-            lacking = np.zeros_like(lacking)
-            return z
-
-        def enough(residual: Array, energy: float) -> bool:
-            return float(np.linalg.norm(residual - more)) <= goal
-
-        # on Σ dx = 0 the offsets drop out of all products
-        dx, arrived = conjugate_gradients(
-            self._times_matrix, remainder, precondition, enough, steps
-        )
-        return x + dx, db + more, arrived
-
-
-class DenseSystem(CorrectedSystem):
+class DenseSystem(System):
     """The matrix written out, for few unknowns."""
 
     def __init__(self, operator: MatrixOperator, offset: bool, equations: Equations) -> None:
-        super().__init__(operator, offset, equations)
+        super().__init__(equations)
+        self.operator: MatrixOperator = operator
+        self.offset = offset
         n, p = operator.shape
         if isinstance(operator, SeparableKernel):
             whole = operator.K * operator.B if p == 1 else np.kron(operator.K, operator.B)
@@ -157,10 +101,6 @@ class DenseSystem(CorrectedSystem):
         db: Array = self.corner @ (self.sums.T @ x - missing)
         return x - self.columns @ db, db
 
-    def near(self, right: Array, missing: Array) -> tuple[Array, Array]:
-        x, db = self._once(right.ravel(), missing[: self.sums.shape[1]])
-        return x.reshape(right.shape), db if self.offset else np.zeros(right.shape[1])
-
     def solve(self, right: Array, missing: Array) -> tuple[Array, Array]:
         flat = right.ravel()
         missing = missing[: self.sums.shape[1]]
@@ -173,8 +113,8 @@ class DenseSystem(CorrectedSystem):
         return x.reshape(right.shape), db if self.offset else np.zeros(right.shape[1])
 
 
-class FactorSystem(CorrectedSystem):
-    """Reduced equations of F's order, with FFᵀ ≈ K.
+class FactorSystem(System):
+    """Reduced equations of F's order, with FFᵀ = K to rounding.
 
     With w = Fᵀdα the equations are (I + FᵀD⁻¹F)w + FᵀD⁻¹E db = FᵀD⁻¹R and
     EᵀD⁻¹F w + EᵀD⁻¹E db = EᵀD⁻¹R − missing, and dα = D⁻¹(R − Fw − E db).
@@ -183,16 +123,14 @@ class FactorSystem(CorrectedSystem):
     def __init__(
         self, operator: MatrixOperator, factor: Factor, offset: bool, equations: Equations
     ) -> None:
-        super().__init__(operator, offset, equations)
-        self.factor = factor
+        super().__init__(equations)
+        self.operator: MatrixOperator = operator
+        self.factor, self.offset = factor, offset
 
     def set_up(self, blocks: Blocks) -> None:
         m, p = self.factor.order, self.operator.shape[1]
         self.blocks = blocks.matrices()
-        if self.factor.left is None:
-            self.inverse = blocks.inverses()
-        else:
-            self.inverse = np.asarray(np.linalg.inv(self.blocks + self.factor.left))
+        self.inverse = blocks.inverses()
         size = m + p if self.offset else m
         whole = np.empty((size, size), order="F")
         whole[:m, :m] = self.factor.weighted(self.inverse, self.operator.pause)
@@ -215,8 +153,6 @@ class FactorSystem(CorrectedSystem):
         return _times(self.inverse, right - self.factor.apply(unknown[:m]) - db), db
 
     def solve(self, right: Array, missing: Array) -> tuple[Array, Array]:
-        if self.factor.left is not None:
-            return self.corrected(right, missing)
         x, db = self.near(right, missing)
         # once more, for what rounding left
         own = self.factor.apply(self.factor.adjoint(x)) + _times(self.blocks, x)
@@ -224,20 +160,26 @@ class FactorSystem(CorrectedSystem):
         return x + dx, db + more
 
 
-class PreconditionedSystem(CorrectedSystem):
+class PreconditionedSystem(System):
     """Preconditioners in the order of what they cost, each until conjugate gradients take too long.
 
     The barriers stiffen from step to step, some entries of a row before others, so that a
     preconditioner that has become too rough stays so.
     """
 
-    def __init__(self, operator: SeparableKernel, offset: bool, equations: Equations) -> None:
-        super().__init__(operator, offset, equations)
-        self.left: list[Callable[[], Preconditioner]] = [
-            lambda: Directions(operator, equations, np.float64),
-            lambda: Directions(operator, equations, np.float32),
-        ]
-        self.preconditioner: Preconditioner = OutputWise(operator, equations)
+    def __init__(
+        self,
+        operator: MatrixOperator,
+        ladder: Sequence[Callable[[], Preconditioner]],
+        offset: bool,
+        equations: Equations,
+    ) -> None:
+        super().__init__(equations)
+        self.operator: MatrixOperator = operator
+        self.offset = offset
+        #: those to come, the next one last
+        self.left = list(ladder)[::-1]
+        self.preconditioner = self.left.pop()()
 
     def set_up(self, blocks: Blocks) -> None:
         self.blocks = blocks.matrices()
@@ -260,6 +202,7 @@ class PreconditionedSystem(CorrectedSystem):
             self.corner = np.asarray(np.linalg.inv(self.columns.sum(axis=0)))
 
     def near(self, right: Array, missing: Array) -> tuple[Array, Array]:
+        """The equations with the preconditioner in place of K + D."""
         x = self.preconditioner.apply(right[:, :, None])[:, :, 0]
         if not self.offset:
             return x, np.zeros(right.shape[1])
@@ -268,13 +211,47 @@ class PreconditionedSystem(CorrectedSystem):
 
     def solve(self, right: Array, missing: Array) -> tuple[Array, Array]:
         x: Array | None = None
-        while self.left:
-            x, db, arrived = self.attempt(right, missing, self.preconditioner.worth, x)
-            if arrived:
+        while True:
+            steps = self.preconditioner.worth if self.left else self.equations.conjugate_steps
+            x, db, arrived = self._attempt(right, missing, steps, x)
+            if arrived or not self.left:
                 return x, db
             self.preconditioner = self.left.pop()()
             self._prepare()
-        return self.corrected(right, missing, x)
+
+    def _times_matrix(self, x: Array) -> Array:
+        """(K + blockdiag D)x."""
+        self.operator.pause()
+        return self.operator.product(x) + _times(self.blocks, x)
+
+    def _attempt(
+        self, right: Array, missing: Array, steps: int, start: Array | None
+    ) -> tuple[Array, Array, bool]:
+        """x and db after so many steps at most, and whether they will do."""
+        if start is None:
+            x, db = self.near(right, missing)
+        else:
+            x, db = start, np.zeros(right.shape[1])
+        goal = self.accuracy * float(np.linalg.norm(right))
+        more, lacking = np.zeros_like(db), missing - x.sum(axis=0)
+        remainder = right - self._times_matrix(x) - db
+        if start is None and float(np.linalg.norm(remainder)) <= goal:
+            return x, db, True
+
+        def precondition(residual: Array) -> Array:
+            nonlocal more, lacking
+            z, more = self.near(residual, lacking)
+            lacking = np.zeros_like(lacking)
+            return z
+
+        def enough(residual: Array, energy: float) -> bool:
+            return float(np.linalg.norm(residual - more)) <= goal
+
+        # on Σ dx = 0 the offsets drop out of all products
+        dx, arrived = conjugate_gradients(
+            self._times_matrix, remainder, precondition, enough, steps
+        )
+        return x + dx, db + more, arrived
 
 
 def system_bytes(n: int, p: int, equations: Equations) -> float:
@@ -288,12 +265,19 @@ def system_for(operator: MatrixOperator, offset: bool, equations: Equations) -> 
     n, p = operator.shape
     if n * p <= equations.few:
         return DenseSystem(operator, offset, equations)
-    factor = factor_of(operator, equations, dense=n * p <= equations.dense)
-    if factor is None and isinstance(operator, SeparableKernel):
-        return PreconditionedSystem(operator, offset, equations)
-    if factor is None:
+    factor = factor_of(operator, equations)
+    if factor is not None and factor.left is None:
+        return FactorSystem(operator, factor, offset, equations)
+    if factor is None or n * p <= equations.plain:
         return DenseSystem(operator, offset, equations)
-    return FactorSystem(operator, factor, offset, equations)
+    ladder: list[Callable[[], Preconditioner]] = [lambda: Truncated(operator, equations, factor)]
+    if isinstance(operator, SeparableKernel):
+        if OutputWise.work(n, p) <= equations.work(n, p):
+            ladder.insert(0, lambda: OutputWise(operator, equations))
+        if n * p <= equations.preconditioned:
+            ladder.append(lambda: Directions(operator, equations, np.float32))
+            ladder.append(lambda: Directions(operator, equations, np.float64))
+    return PreconditionedSystem(operator, ladder, offset, equations)
 
 
 def _times(blocks: Array, v: Array) -> Array:
