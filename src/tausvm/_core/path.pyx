@@ -16,6 +16,8 @@ from libc.math cimport INFINITY, fabs, sqrt
 from libc.stdint cimport int8_t, int64_t
 import numpy as np
 
+from .checks cimport check, check_places
+
 cdef extern from "path_loops.h" nogil:
     double path_dot(const double*, const double*, int64_t)
     void path_axpy(double, const double*, double*, int64_t)
@@ -25,6 +27,8 @@ cdef extern from "path_loops.h" nogil:
                     double, double*)
     int64_t path_first_to_enter(const double*, const double*, const double*, const double*, int64_t,
                                 double, double*)
+    double path_bend(const double*, const double*, const double*, const double*, const double*,
+                     const double*, int64_t, double, double, double)
     void path_delete_row(double*, int64_t, int64_t, int64_t, double*, double*)
 
 cpdef enum Outcome:
@@ -89,6 +93,40 @@ cdef class FreePoints:
         for k in range(place, m - 1):
             self.index[k] = self.index[k + 1]
         self.size = m - 1
+
+
+def largest_bends(const double[::1] t, const double[::1] offset, const double[:, ::1] beta,
+                  const double[:, ::1] residual, const int64_t[::1] left,
+                  const int64_t[::1] right, double rounding):
+    """How far records between two others leave the straight line, for pairs ``left``, ``right``.
+
+    Of gᵀKg with g the way of β from its line the root of the largest, and the largest way of the
+    offset from its own: two arrays. ``rounding`` is the share of its terms that rounding may add.
+    """
+    cdef Py_ssize_t c, k, count = left.shape[0], records = t.shape[0], width = beta.shape[1]
+    cdef int64_t a, b
+    cdef double length, part, shift, most, farthest
+    check(offset.shape[0] == records and beta.shape[0] == records
+          and residual.shape[0] == records and residual.shape[1] == width
+          and right.shape[0] == count, "records must have a time, an offset and rows of values")
+    check_places(left, records, "left must name records")
+    check_places(right, records, "right must name records")
+    out = np.zeros((2, count))
+    cdef double[:, ::1] found = out
+    with nogil:
+        for c in range(count):
+            a, b, most, farthest = left[c], right[c], 0.0, 0.0
+            length = t[b] - t[a]
+            for k in range(a + 1, b):
+                part = (t[k] - t[a]) / length if length > 0 else 0.0
+                shift = offset[k] - offset[a] - part * (offset[b] - offset[a])
+                farthest = max(farthest, fabs(shift))
+                if width > 0:
+                    most = max(most, path_bend(
+                        &beta[k, 0], &beta[a, 0], &beta[b, 0], &residual[k, 0], &residual[a, 0],
+                        &residual[b, 0], width, part, shift, rounding))
+            found[0, c], found[1, c] = sqrt(most), farthest
+    return out
 
 
 cdef class PathCore

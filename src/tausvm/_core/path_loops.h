@@ -136,6 +136,37 @@ static int64_t path_first_to_enter(const double *restrict side, const double *re
     return best;
 }
 
+/* -g' (r + shift) + rounding * sum |g (r + shift)| where g and r are how far x and z are from the
+ * straight lines between the rows (x0, x1) and (z0, z1) at `part` of the way */
+TAUSVM_CLONES static double path_bend(const double *restrict x, const double *restrict x0,
+                                      const double *restrict x1, const double *restrict z,
+                                      const double *restrict z0, const double *restrict z1,
+                                      int64_t n, double part, double shift, double rounding)
+{
+    double lane[PATH_LANES] = {0}, size[PATH_LANES] = {0};
+    int64_t i = 0;
+    for (; i + PATH_LANES <= n; i += PATH_LANES)
+        for (int k = 0; k < PATH_LANES; k++) {
+            int64_t at = i + k;
+            double term = (x[at] - (x0[at] + part * (x1[at] - x0[at]))) *
+                          (z[at] - (z0[at] + part * (z1[at] - z0[at])) + shift);
+            lane[k] += term;
+            size[k] += fabs(term);
+        }
+    double sum = 0, sizes = 0;
+    for (; i < n; i++) {
+        double term = (x[i] - (x0[i] + part * (x1[i] - x0[i]))) *
+                      (z[i] - (z0[i] + part * (z1[i] - z0[i])) + shift);
+        sum += term;
+        sizes += fabs(term);
+    }
+    for (int k = 0; k < PATH_LANES; k++) {
+        sum += lane[k];
+        sizes += size[k];
+    }
+    return rounding * sizes - sum;
+}
+
 /* Delete row and column `gone` of A from its Cholesky factor, A = L L', L by rows with
  * `stride`: the rows below move up and plane rotations make them triangular again. */
 static void path_delete_row(double *L, int64_t stride, int64_t size, int64_t gone, double *cosine,

@@ -95,6 +95,9 @@ class PathSettings:
     #: windows are cut more often and cost up to a third more, larger ones cost more a kink
     window: int = 500
     window_per_free: float = 1.5
+    #: so many more for the next ones to have the same size: what stays then keeps its place in the
+    #: matrix, and only the rows of new points are written
+    window_spare: int = 32
     #: a window that would have this share of the points has all
     most_of: float = 0.7
     #: bytes of residuals that a check of a window's outside holds: a bound on memory

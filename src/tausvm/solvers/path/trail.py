@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._core.path import KinkLog
+from ..._core.path import KinkLog, largest_bends
 from .box import MovingBox
 from .state import State
 from .window import Window
@@ -99,7 +99,7 @@ class Bends:
     @cached_property
     def residual(self) -> Array:
         start = self.trail.start.residual[self.points]
-        return np.vstack([start, self.trail.log.residual[:, self.places]])
+        return np.vstack([start, self.trail.log.residual.take(self.places, axis=1)])
 
     def part(self, records: slice | Index, first: int, last: int) -> Array:
         """How far records are from the first to the last, in [0, 1]."""
@@ -114,19 +114,14 @@ class Bends:
         line = beta[first] + part[:, None] * (beta[last] - beta[first])
         return part, beta[records] - line, b[records] - b[first] - part * (b[last] - b[first])
 
-    def largest(self, first: int, last: int) -> tuple[float, float]:
-        """Between two records: the norm of what β adds to f at the most, and the most that b adds
-        to its line.
+    def largest(self, first: Index, last: Index) -> tuple[Array, Array]:
+        """Between pairs of records: the norm of what β adds to f at the most, and the most that b
+        adds to its line.
 
         With g the way of β from its line, Kg is minus that of the residuals and of b, so that
         gᵀKg needs the residuals of the points that moved alone.
         """
-        if last - first < 2:
-            return 0.0, 0.0
-        inner = slice(first + 1, last)
-        part, away, shift = self.away(inner, first, last)
-        r = self.residual
-        line = r[first] + part[:, None] * (r[last] - r[first])
-        terms = away * (r[inner] - line + shift[:, None])
-        squares = BEND_ROUNDING * np.abs(terms).sum(axis=1) - terms.sum(axis=1)
-        return float(np.sqrt(max(squares.max(), 0.0))), float(np.abs(shift).max())
+        sizes, shifts = largest_bends(
+            self.t, self.offset, self.beta, self.residual, first, last, BEND_ROUNDING
+        )
+        return sizes, shifts

@@ -119,20 +119,40 @@ class Windows:
         if self._window is not None and self.whole:
             return self._window
         chosen = self._chosen(state)
-        chosen[state.free] = False
         old = self._window
+        if old is not None and np.count_nonzero(chosen) == len(old.index):
+            self._window = self._exchanged(old, chosen)
+            return self._window
         known = chosen & (old.place >= 0) if old is not None else np.zeros_like(chosen)
-        # free points first, and those whose kernel values are not known yet last
-        index = np.r_[state.free, np.flatnonzero(known), np.flatnonzero(chosen & ~known)]
+        # those whose kernel values are not known yet last
+        index = np.r_[np.flatnonzero(known), np.flatnonzero(chosen & ~known)]
         place = np.full(len(chosen), -1)
         place[index] = np.arange(len(index))
-        self._window = Window(index, self._matrix_of(index), place)
+        self._window = Window(index, self._matrix_of(index, known), place)
         return self._window
+
+    def _exchanged(self, old: Window, chosen: NDArray[np.bool_]) -> Window:
+        """A window of the same size: points that are new take the places, and the rows of the
+        matrix, of those that have gone."""
+        gone = np.flatnonzero(~chosen[old.index])
+        fresh = np.flatnonzero(chosen & (old.place < 0))
+        index, place, K = old.index.copy(), old.place.copy(), old.K
+        place[index[gone]] = -1
+        index[gone], place[fresh] = fresh, gone
+        if len(gone):
+            rows = self.products.block(fresh, index) + self.shift
+            K[gone] = rows
+            K[:, gone] = rows.T
+        return Window(index, K, place)
 
     def _chosen(self, state: State) -> NDArray[np.bool_]:
         settings, n = self.settings, len(self.root)
         count = int(settings.window + settings.window_per_free * len(state.free))
         count += len(self._forced)
+        held = 0 if self._window is None else len(self._window.index)
+        # of the size that the window has, the matrix can be kept
+        spare = settings.window_spare
+        count = held if count <= held <= count + 2 * spare else count + spare
         if self.whole or count >= settings.most_of * n:
             return np.ones(n, dtype=bool)
         assert self.trend is not None
@@ -146,22 +166,21 @@ class Windows:
         chosen[np.argpartition(arrival, count)[:count]] = True
         return chosen
 
-    def _matrix_of(self, index: Index) -> Array:
-        """The kernel matrix of a new window; what the one before has of it is taken from there."""
-        old = self._window
-        before = np.full(len(index), -1) if old is None else old.place[index]
-        if old is None or (before[np.argmin(before) :] >= 0).any():
+    def _matrix_of(self, index: Index, known: NDArray[np.bool_]) -> Array:
+        """The kernel matrix of a new window; the one before has that of the points ``known``, which
+        come first."""
+        old, count = self._window, int(np.count_nonzero(known))
+        if old is None or count == 0:
             K = self.products.block(index, index)
             K += self.shift
             return K
-        kept = before[before >= 0]
-        known = slice(0, len(kept))
+        kept, first = old.place[index[:count]], slice(0, count)
         K = np.empty((len(index), len(index)))
-        K[known, known] = old.K.take(kept, axis=0).take(kept, axis=1)
-        if len(kept) < len(index):
-            rows = self.products.block(index[len(kept) :], index) + self.shift
-            K[len(kept) :] = rows
-            K[:, len(kept) :] = rows.T
+        K[first, first] = old.K.take(kept, axis=0).take(kept, axis=1)
+        if count < len(index):
+            rows = self.products.block(index[count:], index) + self.shift
+            K[count:] = rows
+            K[:, count:] = rows.T
         return K
 
     # ---- the points outside ----
@@ -177,7 +196,7 @@ class Windows:
         side[trail.window.index] = 0.0
         # on straight lines the nearest is at an end
         nearest = np.minimum(side * start.residual, side * end.residual)
-        size, shift = bends.largest(0, kinks)
+        size, shift = bends.largest(np.array([0]), np.array([kinks]))
         near = np.flatnonzero((nearest < self.root * size + shift) & (side != 0))
         valid, missed = self._first_crossing(near, bends, end, side)
         if valid > 0:  # what was missed before is behind
@@ -213,8 +232,7 @@ class Windows:
             if len(left) == 0:
                 return min(first - 1, kinks), missed
             at_left, at_right = at_left[:, ahead], at_right[:, ahead]
-            reach = [bends.largest(int(a), int(b)) for a, b in zip(left, right, strict=True)]
-            sizes, shifts = np.array(reach).T
+            sizes, shifts = bends.largest(left, right)
             may = np.minimum(at_left, at_right) < self.root[near, None] * sizes + shifts
             points, ahead = may.any(axis=1), may.any(axis=0)
             near, left, right = near[points], left[ahead], right[ahead]
