@@ -1,4 +1,4 @@
-"""Fit times against peers, in one process, one thread.
+"""Fit times against peers, in one process, BLAS on one thread.
 
 sklearn: ε-SVR against scikit-learn's SVR (LIBSVM), both with an offset.
 liquidsvm: one quantile or expectile machine against liquidSVM, both without an offset.

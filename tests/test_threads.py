@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -12,10 +13,16 @@ import pytest
 import scipy.sparse as sp
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from tausvm import SVR, LinearSVR, LinearSVRCV, TauPathSVR
-from tausvm.operators import LinearOperator, Portions
-from tausvm.operators import linear as linear_operators
-from tausvm.threads import _libraries, _set_threads, in_threads, one_blas_thread, thread_count
+from tausvm import SVR, ExpectileSVR, LinearSVR, LinearSVRCV, QuantileSVR, TauPathSVR, threads
+from tausvm.operators import LinearOperator, Operator, Portions
+from tausvm.threads import (
+    _libraries,
+    _set_threads,
+    in_threads,
+    one_blas_thread,
+    share_out,
+    thread_count,
+)
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = X[:, 0] + np.sin(2 * X[:, 1])
@@ -128,7 +135,7 @@ def test_products_of_a_linear_machine_start_no_thread(monkeypatch):
         raise AssertionError("a thread was started")
 
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setattr(linear_operators, "ThreadPoolExecutor", refuse)
+    monkeypatch.setattr(threads.threading, "Thread", refuse)
     for matrix in (X, sp.csr_matrix(X)):
         rows = LinearOperator(matrix, portions=Portions(shared=1))
         np.testing.assert_allclose(rows.values(np.ones(3)), X.sum(axis=1))
@@ -148,3 +155,70 @@ def test_an_error_in_a_thread_is_raised() -> None:
 
     with pytest.raises(KeyError, match="here"):
         list(in_threads([fails, fails], 2, shared=True))
+
+
+def test_parts_that_are_shared_out_come_back_in_order() -> None:
+    def work(part, halted):
+        assert not halted()
+        return part, thread_count()
+
+    found = share_out(work, range(20), 3)
+    assert [part for part, _ in found] == list(range(20))
+
+
+def test_an_error_in_a_part_halts_the_others() -> None:
+    begun = threading.Event()
+    seen = []
+
+    def work(part, halted):
+        if part == 0:
+            begun.wait(10)
+            raise KeyError("here")
+        begun.set()
+        while not halted():
+            pass
+        seen.append(part)
+
+    with pytest.raises(KeyError, match="here"):
+        share_out(work, range(2), 2)
+    assert seen == [1]
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "exponential", "poly"])
+@pytest.mark.parametrize("machine", [QuantileSVR, SVR, ExpectileSVR])
+@pytest.mark.parametrize("features", [3, 30])
+def test_a_fit_has_the_same_bits_in_any_number_of_threads(machine, kernel, features, monkeypatch):
+    """Work is cut as it would be for one thread, and everything is shared out here."""
+    rng = np.random.default_rng(1)
+    Z = rng.normal(size=(700, features))
+    y = np.sin(Z[:, 0]) + 0.3 * rng.normal(size=700)
+    for name, least in (("shared_values", 1), ("shared_entries", 1), ("chunk_bytes", 1 << 16)):
+        monkeypatch.setattr(Operator, name, least)
+    monkeypatch.setattr(Operator, "strip", 64)
+    found = []
+    for count in (1, 2, 3):
+        monkeypatch.setattr(threads, "_processors", lambda count=count: count)
+        monkeypatch.setenv("OMP_NUM_THREADS", str(count))
+        assert thread_count() == count
+        model = machine(C=3.0, kernel=kernel, max_iter=40, time_limit=None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(Z, y)
+        found.append((model.dual_coef_, model.intercept_, model.predict(Z), model.dual_gap_))
+    for other in found[1:]:
+        for first, second in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(first, second)
+
+
+def test_a_kernel_of_the_users_own_is_called_by_one_thread(monkeypatch):
+    monkeypatch.setattr(Operator, "shared_values", 1)
+    callers = set()
+
+    def kernel(a, b):
+        callers.add(threading.get_ident())
+        return a @ b.T
+
+    rng = np.random.default_rng(1)
+    Z = rng.normal(size=(400, 3))
+    SVR(kernel=kernel).fit(Z, Z[:, 0]).predict(Z)
+    assert callers == {threading.get_ident()}

@@ -195,8 +195,9 @@ def test_precomputed_is_not_copied() -> None:
 
 
 @pytest.mark.parametrize("n_features", [3, 40])
-def test_memory_stays_within_the_budget(n_features: int) -> None:
-    """No n×n array: rows within cache_size, working memory within a few chunks."""
+def test_memory_stays_within_the_budget(n_features: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No n×n array: rows within cache_size, working memory within a few chunks a thread."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     n, cache_size = 6000, 8.0
     points = Points(np.random.default_rng(0).normal(size=(n, n_features)))
     beta = np.random.default_rng(1).normal(size=n)

@@ -100,7 +100,11 @@ static void check_exp(void)
 #define DEFINE_CHECK_ROWS(SUFFIX, T, RELATIVE)                                          \
     static void check_rows_##SUFFIX(void)                                               \
     {                                                                                   \
-        static T xt_[FEATURES * ROOM], point[FEATURES], out_[2][ROOM];                  \
+        static T xt_[FEATURES * ROOM], point[FEATURES], points[5 * FEATURES];           \
+        static T out_[2][ROOM], rows[5 * ROOM];                                         \
+        static double sums[ROOM];                                                       \
+        const int64_t first = 0, places[5] = {3, 0, 4, 1, 2};                           \
+        const double beta[5] = {1.0, -2.0, 0.5, 3.0, -1.0};                             \
         T *xt = xt_ + shift, *rbf = out_[0] + shift, *laplacian = out_[1] + shift;      \
         for (int64_t d = 0; d <= FEATURES; d += d ? 3 : 1) {                            \
             for (int64_t k = 0; k < d; k++)                                             \
@@ -111,8 +115,9 @@ static void check_exp(void)
                 xt[n / 2] = INFINITY;                                                   \
             T gamma = (T)uniform(0.01, 5);                                              \
             rbf[n] = laplacian[n] = GUARD;                                              \
-            rbf_row_##SUFFIX(xt, MOST, point, d, n, gamma, rbf);                        \
-            laplacian_row_##SUFFIX(xt, MOST, point, d, n, gamma, laplacian);            \
+            rbf_##SUFFIX##_rows(xt, MOST, point, 1, d, n, gamma, rbf, ROOM, &first);    \
+            laplacian_##SUFFIX##_rows(xt, MOST, point, 1, d, n, gamma, laplacian, ROOM, \
+                                      &first);                                          \
             for (int64_t j = 0; j < n; j++) {                                           \
                 double square = 0, size = 0;                                            \
                 for (int64_t k = 0; k < d; k++) {                                       \
@@ -122,13 +127,29 @@ static void check_exp(void)
                 }                                                                       \
                 square = exp(-(double)gamma * square);                                  \
                 size = exp(-(double)gamma * size);                                      \
-                expect(close_to(rbf[j], square, RELATIVE, 1e-36), "rbf_row_" #SUFFIX, rbf[j], \
+                expect(close_to(rbf[j], square, RELATIVE, 1e-36), "rbf_rows_" #SUFFIX, rbf[j], \
                        square);                                                         \
                 expect(close_to(laplacian[j], size, RELATIVE, 1e-36),                   \
-                       "laplacian_row_" #SUFFIX, laplacian[j], size);                   \
+                       "laplacian_rows_" #SUFFIX, laplacian[j], size);                   \
             }                                                                           \
             expect(rbf[n] == GUARD && laplacian[n] == GUARD, "end of row " #SUFFIX, rbf[n], \
                    laplacian[n]);                                                       \
+            /* several points at a time: the same bits, and their sum */                \
+            for (int64_t k = 0; k < 5 * d; k++)                                         \
+                points[k] = k < d ? point[k] : (T)uniform(-2, 2);                       \
+            for (int64_t j = 0; j <= n; j++)                                            \
+                sums[j] = GUARD;                                                        \
+            rbf_##SUFFIX##_rows(xt, MOST, points, 5, d, n, gamma, rows, ROOM, places);  \
+            rbf_##SUFFIX##_sums(xt, MOST, points, 5, d, n, gamma, beta, sums);          \
+            for (int64_t j = 0; j < n; j++) {                                           \
+                double sum = GUARD;                                                     \
+                for (int i = 0; i < 5; i++)                                             \
+                    sum += beta[i] * (double)rows[places[i] * ROOM + j];                \
+                expect(rows[places[0] * ROOM + j] == rbf[j], "rows " #SUFFIX,           \
+                       rows[places[0] * ROOM + j], rbf[j]);                             \
+                expect(close_to(sums[j], sum, 1e-14, 1e-14), "sums " #SUFFIX, sums[j], sum); \
+            }                                                                           \
+            expect(sums[n] == GUARD, "end of sums " #SUFFIX, sums[n], GUARD);           \
         }                                                                               \
         static double products_[ROOM], norms_[ROOM];                                    \
         double *products = products_ + shift, *norms = norms_ + shift, norm = number(0, 4); \

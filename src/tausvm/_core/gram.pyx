@@ -7,7 +7,10 @@ from .checks cimport check, check_places
 
 cdef extern from "loops.h" nogil:
     # in the precision of the pointers whose type is not named
-    void distance_row(bint, const void*, int64_t, const void*, int64_t, int64_t, double, void*)
+    void distance_rows(bint, const void*, int64_t, const void*, int64_t, int64_t, int64_t, double,
+                       void*, int64_t, const int64_t*)
+    void distance_sums(bint, const void*, int64_t, const void*, int64_t, int64_t, int64_t, double,
+                       const double*, double*)
     void rbf_of_products(const double*, const double*, double, int64_t, double, void*)
     void accumulate(const void*, int64_t, const int64_t*, const double*, int64_t, int64_t, double*)
 
@@ -21,35 +24,34 @@ def distance_kernel(const real[:, ::1] features, const real[:, ::1] points, doub
     """out[places[i], j] = exp(-gamma * d(points[i], j)): d the squared Euclidean distance,
     or the city-block distance where not ``squared``. ``features`` is (d, n), one row a
     feature, ``points`` is (m, d); the rows of ``out`` are contiguous."""
-    cdef Py_ssize_t i, n = features.shape[1], d = features.shape[0]
-    if points.shape[0] == 0 or n == 0:
+    cdef Py_ssize_t n = features.shape[1], d = features.shape[0], count = points.shape[0]
+    if count == 0 or n == 0:
         return
     check(points.shape[1] == d, "points must have as many features as the columns")
     check(out.shape[1] >= n and out.strides[1] == sizeof(real), "rows of out must hold n numbers")
-    check(places.shape[0] == points.shape[0], "places must have an entry for each point")
+    check(places.shape[0] == count, "places must have an entry for each point")
     check_places(places, out.shape[0], "places must name rows of out")
+    cdef Py_ssize_t stride = out.strides[0] // sizeof(real)
     with nogil:
-        for i in range(points.shape[0]):
-            distance_row(squared, &features[0, 0], n, &points[i, 0], d, n, gamma, &out[places[i], 0])
+        distance_rows(squared, &features[0, 0], n, &points[0, 0], count, d, n, gamma, &out[0, 0],
+                      stride, &places[0])
 
 
-def distance_product(const double[:, ::1] features, const double[:, ::1] points, double gamma,
+def distance_product(const real[:, :] features, const real[:, ::1] points, double gamma,
                      bint squared, const double[::1] beta, double[::1] out):
-    """out[j] += sum over i of beta[i] * exp(-gamma * d(points[i], j)); no row is stored."""
-    cdef double strip[512]
-    cdef Py_ssize_t i, k, start, m, n = features.shape[1], d = features.shape[0]
-    if points.shape[0] == 0 or n == 0:
+    """out[j] += sum over i of beta[i] * exp(-gamma * d(points[i], j)); no row is stored.
+    The rows of ``features`` are contiguous."""
+    cdef Py_ssize_t n = features.shape[1], d = features.shape[0], count = points.shape[0]
+    if count == 0 or n == 0:
         return
     check(points.shape[1] == d, "points must have as many features as the columns")
-    check(beta.shape[0] == points.shape[0], "beta must have an entry for each point")
+    check(beta.shape[0] == count, "beta must have an entry for each point")
     check(out.shape[0] == n, "out must have an entry for each column")
+    check(n == 1 or features.strides[1] == sizeof(real), "rows of features must be contiguous")
+    cdef Py_ssize_t stride = features.strides[0] // sizeof(real)
     with nogil:
-        for start in range(0, n, 512):
-            m = min(512, n - start)
-            for i in range(points.shape[0]):
-                distance_row(squared, &features[0, start], n, &points[i, 0], d, m, gamma, strip)
-                for k in range(m):
-                    out[start + k] += beta[i] * strip[k]
+        distance_sums(squared, &features[0, 0], stride, &points[0, 0], count, d, n, gamma, &beta[0],
+                      &out[0])
 
 
 def rbf_from_products(const double[:, ::1] products, const double[::1] row_norms,

@@ -15,7 +15,8 @@
     float *: NAME##_f32, const float *: NAME##_f32, double *: NAME##_f64, const double *: NAME##_f64)
 
 #define CHUNK 64   /* columns per step of a search: one horizontal maximum each */
-#define STRIP 512  /* columns per step of a fill: accumulators stay in L1 */
+#define STRIP 256  /* columns per step of a fill: their distances stay in L1 */
+#define TILE 4     /* rows per step of a fill: their sums stay in registers */
 #define LANES 8
 
 /* ---- exp of x <= 0: range reduction x = k ln 2 + r, polynomial in r, scaling by 2^k; NaN stays
@@ -76,37 +77,128 @@ static inline double exp_f64(double x)
 }
 
 /* ---- kernel rows from differences: no cancellation, columns in vector lanes ----
- * points are stored feature by feature: xt[k * n + j] is feature k of point j. */
+ * points are stored feature by feature: xt[k * stride + j] is feature k of column j. A few rows at a
+ * time, so that a column is loaded once for all of them and their sums stay in registers. Every sum
+ * goes through the features in order, whatever columns and rows it is computed with. */
 
-#define DEFINE_DISTANCE_ROW(NAME, T, EXP, TERM)                                        \
-    static TAUSVM_CLONES void NAME(const T *restrict xt, int64_t stride,               \
-                                   const T *restrict point, int64_t d, int64_t n, T gamma, \
-                                   T *restrict out)                                    \
-    {                                                                                  \
-        T sum[STRIP];                                                                  \
-        for (int64_t start = 0; start < n; start += STRIP) {                           \
-            int64_t m = n - start < STRIP ? n - start : STRIP;                         \
-            for (int64_t j = 0; j < m; j++)                                            \
-                sum[j] = 0;                                                            \
-            for (int64_t k = 0; k < d; k++) {                                          \
-                const T *restrict column = xt + k * stride + start;                    \
-                T value = point[k];                                                    \
-                for (int64_t j = 0; j < m; j++) {                                      \
-                    T diff = column[j] - value;                                        \
-                    sum[j] += TERM;                                                    \
-                }                                                                      \
+typedef float floats_wide __attribute__((vector_size(64), aligned(4), may_alias));
+typedef double doubles_wide __attribute__((vector_size(64), aligned(8), may_alias));
+typedef int32_t floats_wide_bits __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int64_t doubles_wide_bits __attribute__((vector_size(64), aligned(8), may_alias));
+
+#define SQUARE(V, I, D) ((D) * (D))
+/* without the sign's bit */
+#define SIZE(V, I, D) ((V)((I)(D) & ~(((I){0} + 1) << (8 * (int)sizeof((D)[0]) - 1))))
+
+/* the distances of the TILE points to 2 WIDTH columns, of which feature k begins at COLUMN */
+#define TILE_DISTANCES(T, V, I, TERM, COLUMN, TO)                                      \
+    do {                                                                               \
+        V left[TILE] = {{0}}, right[TILE] = {{0}};                                     \
+        for (int64_t k = 0; k < d; k++) {                                              \
+            const T *column = COLUMN;                                                  \
+            V a = *(const V *)column, b = *(const V *)(column + WIDTH);                \
+            for (int r = 0; r < TILE; r++) {                                           \
+                V below = a - point[r][k], above = b - point[r][k];                    \
+                left[r] += TERM(V, I, below);                                          \
+                right[r] += TERM(V, I, above);                                         \
             }                                                                          \
-            for (int64_t j = 0; j < m; j++)                                            \
-                out[start + j] = EXP(-gamma * sum[j]);                                 \
+        }                                                                              \
+        for (int r = 0; r < TILE; r++) {                                               \
+            *(V *)(sum[r] + TO) = left[r];                                             \
+            *(V *)(sum[r] + TO + WIDTH) = right[r];                                    \
+        }                                                                              \
+    } while (0)
+
+/* sum[r][j] = the distance of point r to column j, for the TILE points and the m columns from xt on.
+ * The last columns go through the same vectors, with zeros beside them: the same bits everywhere. */
+#define DEFINE_DISTANCES(NAME, T, V, I, TERM)                                          \
+    static inline __attribute__((always_inline)) void NAME(                            \
+        const T *restrict xt, int64_t stride, const T *const *point, int64_t d, int64_t m, \
+        T (*restrict sum)[STRIP])                                                      \
+    {                                                                                  \
+        enum { WIDTH = sizeof(V) / sizeof(T) };                                        \
+        int64_t j = 0;                                                                 \
+        for (; j + 2 * WIDTH <= m; j += 2 * WIDTH)                                     \
+            TILE_DISTANCES(T, V, I, TERM, xt + k * stride + j, j);                     \
+        if (j < m) {                                                                   \
+            T edge[2 * WIDTH] = {0};                                                   \
+            TILE_DISTANCES(T, V, I, TERM,                                              \
+                           memcpy(edge, xt + k * stride + j, (m - j) * sizeof(T)), j); \
         }                                                                              \
     }
 
-DEFINE_DISTANCE_ROW(rbf_row_f32, float, exp_f32, diff * diff)
-DEFINE_DISTANCE_ROW(rbf_row_f64, double, exp_f64, diff * diff)
-DEFINE_DISTANCE_ROW(laplacian_row_f32, float, exp_f32, (diff < 0 ? -diff : diff))
-DEFINE_DISTANCE_ROW(laplacian_row_f64, double, exp_f64, (diff < 0 ? -diff : diff))
-#define distance_row(SQUARED, XT, ...)                                                 \
-    ((SQUARED) ? BY_TYPE(XT, rbf_row)(XT, __VA_ARGS__) : BY_TYPE(XT, laplacian_row)(XT, __VA_ARGS__))
+/* the points of a tile; past the last one it again */
+#define TILE_POINTS(T)                                                                 \
+    const T *point[TILE];                                                              \
+    int64_t rows = count - i < TILE ? count - i : TILE;                                \
+    for (int r = 0; r < TILE; r++)                                                     \
+        point[r] = points + (i + (r < rows ? r : rows - 1)) * d
+
+/* out[places[i]][j] = exp(-gamma * distance of points[i] to column j) */
+#define DEFINE_DISTANCE_ROWS(NAME, T, EXP, DISTANCES)                                  \
+    static TAUSVM_CLONES void NAME(                                                    \
+        const T *restrict xt, int64_t stride, const T *restrict points, int64_t count, \
+        int64_t d, int64_t n, T gamma, T *restrict out, int64_t out_stride,            \
+        const int64_t *restrict places)                                                \
+    {                                                                                  \
+        T sum[TILE][STRIP];                                                            \
+        for (int64_t start = 0; start < n; start += STRIP) {                           \
+            int64_t m = n - start < STRIP ? n - start : STRIP;                         \
+            for (int64_t i = 0; i < count; i += TILE) {                                \
+                TILE_POINTS(T);                                                        \
+                DISTANCES(xt + start, stride, point, d, m, sum);                       \
+                for (int64_t r = 0; r < rows; r++) {                                   \
+                    T *restrict to = out + places[i + r] * out_stride + start;         \
+                    for (int64_t j = 0; j < m; j++)                                    \
+                        to[j] = EXP(-gamma * sum[r][j]);                               \
+                }                                                                      \
+            }                                                                          \
+        }                                                                              \
+    }
+
+/* out[j] += sum over i of beta[i] * exp(-gamma * distance of points[i] to column j) */
+#define DEFINE_DISTANCE_SUMS(NAME, T, EXP, DISTANCES)                                  \
+    static TAUSVM_CLONES void NAME(                                                    \
+        const T *restrict xt, int64_t stride, const T *restrict points, int64_t count, \
+        int64_t d, int64_t n, T gamma, const double *restrict beta, double *restrict out) \
+    {                                                                                  \
+        T sum[TILE][STRIP];                                                            \
+        for (int64_t start = 0; start < n; start += STRIP) {                           \
+            int64_t m = n - start < STRIP ? n - start : STRIP;                         \
+            for (int64_t i = 0; i < count; i += TILE) {                                \
+                TILE_POINTS(T);                                                        \
+                DISTANCES(xt + start, stride, point, d, m, sum);                       \
+                double weight[TILE] = {0};                                             \
+                for (int64_t r = 0; r < rows; r++)                                     \
+                    weight[r] = beta[i + r];                                           \
+                for (int r = 0; r < TILE; r++)                                         \
+                    for (int64_t j = 0; j < m; j++)                                    \
+                        sum[r][j] = EXP(-gamma * sum[r][j]);                           \
+                for (int64_t j = 0; j < m; j++) {                                      \
+                    double total = out[start + j];                                     \
+                    for (int r = 0; r < TILE; r++)                                     \
+                        total += weight[r] * (double)sum[r][j];                        \
+                    out[start + j] = total;                                            \
+                }                                                                      \
+            }                                                                          \
+        }                                                                              \
+    }
+
+#define DEFINE_DISTANCE(SHAPE, T, EXP, V, I, TERM)                                     \
+    DEFINE_DISTANCES(SHAPE##_distances, T, V, I, TERM)                                 \
+    DEFINE_DISTANCE_ROWS(SHAPE##_rows, T, EXP, SHAPE##_distances)                      \
+    DEFINE_DISTANCE_SUMS(SHAPE##_sums, T, EXP, SHAPE##_distances)
+
+DEFINE_DISTANCE(rbf_f32, float, exp_f32, floats_wide, floats_wide_bits, SQUARE)
+DEFINE_DISTANCE(rbf_f64, double, exp_f64, doubles_wide, doubles_wide_bits, SQUARE)
+DEFINE_DISTANCE(laplacian_f32, float, exp_f32, floats_wide, floats_wide_bits, SIZE)
+DEFINE_DISTANCE(laplacian_f64, double, exp_f64, doubles_wide, doubles_wide_bits, SIZE)
+#define distance_rows(SQUARED, XT, ...) _Generic((XT),                                 \
+    const float *: (SQUARED) ? rbf_f32_rows : laplacian_f32_rows,                      \
+    const double *: (SQUARED) ? rbf_f64_rows : laplacian_f64_rows)(XT, __VA_ARGS__)
+#define distance_sums(SQUARED, XT, ...) _Generic((XT),                                 \
+    const float *: (SQUARED) ? rbf_f32_sums : laplacian_f32_sums,                      \
+    const double *: (SQUARED) ? rbf_f64_sums : laplacian_f64_sums)(XT, __VA_ARGS__)
 
 /* ---- RBF from inner products (many features): d^2 = |a|^2 + |b|^2 - 2 a.b ---- */
 

@@ -19,7 +19,7 @@ from ..operators.base import CHUNK_BYTES
 from ..solvers import SMO, SOLVERS, Problem, Solver, SolverOptions, SolverResult, solve
 from ..solvers.start import coefficients_only
 from ..solvers.units import Units, spread
-from ..threads import one_blas_thread
+from ..threads import one_blas_thread, share_out, thread_count
 from .data import (
     TrainingSet,
     costs,
@@ -308,8 +308,13 @@ class KernelMachine(BaseEstimator):
         if len(self.support_) == 0:
             return values
         support = self._points(self.support_vectors_)
-        for part in slices(X.shape[0], 8 * max(len(self.support_), X.shape[1])):
+
+        def predict(part: slice, _: Callable[[], bool]) -> None:
             values[part] += self._kernel.between(self._points(X[part]), support) @ self._weights.T
+
+        parts = list(slices(X.shape[0], 8 * max(len(self.support_), X.shape[1])))
+        with one_blas_thread():
+            share_out(predict, parts, thread_count() if self._kernel.in_threads else 1)
         return values
 
     def _checked_rows(self, X: Any) -> Any:

@@ -39,6 +39,9 @@ class Kernel(ABC):
     values k(x, x).
     """
 
+    #: whether values may be computed in several threads at once
+    in_threads: bool = False
+
     @abstractmethod
     def between(self, a: Points, b: Points, dtype: DTypeLike = np.float64) -> FloatArray:
         """k(aᵢ, bⱼ), shape (len(a), len(b))."""
@@ -56,9 +59,20 @@ class Kernel(ABC):
         """out[places] = k(aᵢ, bⱼ)."""
         out[places] = self.between(a, b, out.dtype)
 
-    def product(self, a: Points, b: Points, beta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Σᵢ βᵢ k(aᵢ, bⱼ), in float64."""
-        return beta @ self.between(a, b)
+    def cheap(self, points: Points) -> bool:
+        """Whether a value takes about as long to compute as to read from a matrix."""
+        return False
+
+    def product(
+        self,
+        a: Points,
+        b: Points,
+        beta: NDArray[np.float64],
+        columns: slice = EVERY,
+        dtype: DTypeLike = np.float64,
+    ) -> NDArray[np.float64]:
+        """Σᵢ βᵢ k(aᵢ, bⱼ) for some bⱼ: values in a precision, their sum in float64."""
+        return beta @ self.between(a, b if columns == EVERY else b.take(columns), dtype)
 
     def gradients(
         self, a: Points, b: Points, beta: NDArray[np.float64], columns: slice = EVERY
@@ -69,6 +83,8 @@ class Kernel(ABC):
 
 class _OfProducts(Kernel):
     """A function of ⟨x, x'⟩."""
+
+    in_threads = True
 
     def _slope(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
         """The derivative with respect to the inner product."""
@@ -195,6 +211,7 @@ class _Distance(Kernel):
     neither float32 nor squares run out of range where kernel values do not.
     """
 
+    in_threads = True
     squared: bool
 
     def __init__(self, gamma: float) -> None:
@@ -247,13 +264,23 @@ class _Distance(Kernel):
             rows, features = a.rows(unit, out.dtype), b.features(unit, out.dtype)
             distance_kernel(features, rows, gamma, self.squared, out, places)
 
-    def product(self, a: Points, b: Points, beta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cheap(self, points: Points) -> bool:
+        return points.n_features <= FEW_FEATURES and self._fused(points, points)
+
+    def product(
+        self,
+        a: Points,
+        b: Points,
+        beta: NDArray[np.float64],
+        columns: slice = EVERY,
+        dtype: DTypeLike = np.float64,
+    ) -> NDArray[np.float64]:
         _check_width(a, b)
         if not self._fused(a, b):
-            return super().product(a, b, beta)
-        out = np.zeros(len(b))
-        unit, gamma = self._unit(a, b, np.float64)
-        rows, features = a.rows(unit, np.float64), b.features(unit, np.float64)
+            return super().product(a, b, beta, columns, dtype)
+        unit, gamma = self._unit(a, b, dtype)
+        rows, features = a.rows(unit, dtype), b.features(unit, dtype)[:, columns]
+        out = np.zeros(features.shape[1])
         distance_product(features, rows, gamma, self.squared, beta, out)
         return out
 
@@ -317,6 +344,8 @@ def _euclidean(a: Points, b: Points) -> NDArray[np.float64]:
 
 class Exponential(Kernel):
     """k(x, x') = exp(−γ‖x − x'‖₂): the rough kernel that rotations leave as it is."""
+
+    in_threads = True
 
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..threads import share_out, thread_count
+
 Array = NDArray[np.float64]
 
 #: bytes of kernel values computed at a time: long enough for BLAS, short enough for Ctrl-C
@@ -35,6 +37,14 @@ class Operator(ABC):
     rounded: bool = False
     #: bytes of kernel values that are computed at a time
     chunk_bytes: int = CHUNK_BYTES
+    #: kernel values, or entries of rows held, from which on their work is shared out to threads: a
+    #: few tenths of a millisecond, some ten times what it takes to start one
+    shared_values: int = 1 << 19
+    shared_entries: int = 1 << 21
+    #: threads at most: each has kernel values of its own in hand, and memory serves few at a time
+    most_threads: int = 8
+    #: columns that are one thread's at a time in sums over rows; no sum depends on who has them
+    strip: int = 1024
 
     @property
     @abstractmethod
@@ -70,6 +80,17 @@ class Operator(ABC):
     def chunk_rows(self, columns: int) -> int:
         """How many rows of kernel values are computed at a time."""
         return max(1, self.chunk_bytes // (8 * max(columns, 1)))
+
+    def share(self, work: Callable[[slice], None], count: int, step: int, shared: bool) -> None:
+        """``work`` on the slices of a range, ``step`` long at most: in threads, if ``shared``."""
+
+        def part(start: int, halted: Callable[[], bool]) -> None:
+            if not halted():
+                self.pause()
+                work(slice(start, min(start + step, count)))
+
+        workers = min(thread_count(), self.most_threads) if shared else 1
+        share_out(part, range(0, count, step), workers)
 
     def pause(self) -> None:
         """A moment at which long work may be ended."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -27,10 +29,12 @@ def kernel_block(operator: Operator, kernel: Kernel, points: Points, i: Index, j
     """k(xᵢ, xⱼ) in float64, in the operator's chunks."""
     columns = points.take(j)
     out = np.empty((len(i), len(j)))
-    step = operator.chunk_rows(len(j))
-    for start in range(0, len(i), step):
-        operator.pause()
-        out[start : start + step] = kernel.between(points.take(i[start : start + step]), columns)
+
+    def some(rows: slice) -> None:
+        out[rows] = kernel.between(points.take(i[rows]), columns)
+
+    shared = kernel.in_threads and out.size >= operator.shared_values
+    operator.share(some, len(i), operator.chunk_rows(len(j)), shared)
     return out
 
 
@@ -51,6 +55,8 @@ class KernelOperator(Operator):
     rows: NDArray[np.float32] | NDArray[np.float64]
     slots: Index
     diagonal: Array
+    #: the memory of blocks
+    _room: NDArray[np.float32] | NDArray[np.float64] = np.empty(0)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -87,11 +93,23 @@ class KernelOperator(Operator):
         """K[i][:, j] in float64, from the data."""
 
     def held_block(self, index: Index) -> NDArray[np.float32] | NDArray[np.float64]:
-        """K[index][:, index] in the precision of the rows held."""
+        """K[index][:, index] in the precision of the rows held, until the next one is asked for."""
         self.require(index)
-        out = np.empty((len(index), len(index)), dtype=self.rows.dtype)
-        gather_block(self.rows, self.slots[index], index, out)
+        out = self._room_for(len(index))
+        slots = self.slots[index]
+
+        def some(part: slice) -> None:
+            gather_block(self.rows, slots[part], index, out[part])
+
+        self.share(some, len(index), self.strip // 4, out.size >= self.shared_entries)
         return out
+
+    def _room_for(self, size: int) -> NDArray[np.float32] | NDArray[np.float64]:
+        """A matrix of this size to write to, always in one memory: to touch memory for the first
+        time costs more than the values."""
+        if len(self._room) < size * size:
+            self._room = np.empty(int(1.5 * size * size), dtype=self.rows.dtype)
+        return self._room[: size * size].reshape(size, size)
 
     def held_product(self, v: Array) -> Array:
         """Kv from the rows held, in their precision; symmetry halves the memory traffic."""
@@ -111,7 +129,16 @@ class KernelOperator(Operator):
             part = index[start : start + self.capacity]
             self.pause()
             self.require(part)
-            accumulate_rows(self.rows, self.slots[part], delta[start : start + len(part)], out)
+            self._accumulate(self.slots[part], delta[start : start + len(part)], out)
+
+    def _accumulate(self, slots: Index, delta: Array, out: Array) -> None:
+        """out += Σ delta[r]·rows[slots[r]], by columns."""
+
+        def some(columns: slice) -> None:
+            accumulate_rows(self.rows[:, columns], slots, delta, out[columns])
+
+        shared = len(slots) * len(out) >= self.shared_entries
+        self.share(some, len(out), 2 * self.strip if shared else len(out), shared)
 
 
 class CachedKernel(KernelOperator):
@@ -127,6 +154,10 @@ class CachedKernel(KernelOperator):
         How rows are stored, float64 where float32 would not tell them apart. Certificates
         and direct solves use float64 values from the data either way.
     """
+
+    #: how often a row of cheap values is added to a sum before it is kept: half of the rows of an
+    #: easy problem are needed once or twice
+    uses_unheld: int = 2
 
     def __init__(
         self,
@@ -152,6 +183,9 @@ class CachedKernel(KernelOperator):
         self._filled = 0
         #: of an exact product, once one was timed
         self._seconds_a_row: float | None = None
+        self._cheap = kernel.cheap(points)
+        #: how often each row was added to a sum
+        self._uses = np.zeros(n, dtype=np.int64)
         #: kernel rows computed so far
         self.rows_computed = 0
 
@@ -169,16 +203,17 @@ class CachedKernel(KernelOperator):
         # side by side in the order of their coming: rows spread over all places would touch
         # more memory than they fill
         places = self._places(len(missing))
-        step = self.chunk_rows(len(self))
-        for start in range(0, len(missing), step):
-            self.pause()
-            part = missing[start : start + step]
-            where = places[start : start + step]
+
+        def some(rows: slice) -> None:
+            part, where = missing[rows], places[rows]
             self.kernel.fill(self.points.take(part), self.points, self.rows, where)
             # only now: a fill that was interrupted holds no row
             self._holder[where] = part
             self.slots[part] = where
             self._last_use[where] = self._clock
+
+        shared = self._shared(len(missing) * len(self))
+        self.share(some, len(missing), self.chunk_rows(len(self)), shared)
         self.rows_computed += len(missing)
 
     def _places(self, count: int) -> Index:
@@ -200,43 +235,74 @@ class CachedKernel(KernelOperator):
         return places
 
     def held_block(self, index: Index) -> NDArray[np.float32] | NDArray[np.float64]:
-        # long rows are worth computing only for the variables of a block that move
+        # long rows are worth computing only for the variables of a block that move, and to gather
+        # columns from them takes longer than to compute cheap values once more
         missing = np.count_nonzero(self.slots[index] < 0)
-        if missing * len(self) <= 4 * len(index) ** 2:
+        if not self._cheap and missing * len(self) <= 4 * len(index) ** 2:
             return super().held_block(index)
         points = self.points.take(index)
-        out = np.empty((len(index), len(index)), dtype=self.rows.dtype)
-        step = self.chunk_rows(len(index))
-        for start in range(0, len(index), step):
-            self.pause()
-            where = np.arange(start, min(start + step, len(index)))
-            self.kernel.fill(points.take(where), points, out, where)
+        out = self._room_for(len(index))
+
+        def some(rows: slice) -> None:
+            where = np.arange(rows.start, rows.stop)
+            self.kernel.fill(points.take(rows), points, out, where)
+
+        self.share(some, len(index), self.chunk_rows(len(index)), self._shared(out.size))
         return out
+
+    def _shared(self, values: int) -> bool:
+        """Whether so many kernel values are worth threads."""
+        return self.kernel.in_threads and values >= self.shared_values
 
     def block(self, i: Index, j: Index) -> Array:
         return kernel_block(self, self.kernel, self.points, i, j)
 
+    def add_rows(self, index: Index, delta: Array, out: Array) -> None:
+        # memory that is touched for the first time costs as much as several rows of cheap values,
+        # and many rows are needed only when their variable goes to its bound, and perhaps back
+        if self._cheap:
+            self._uses[index] += 1
+            once = (self.slots[index] < 0) & (self._uses[index] <= self.uses_unheld)
+            self._add_products(index[once], delta[once], out, self.rows.dtype)
+            self.rows_computed += int(np.count_nonzero(once))
+            index, delta = index[~once], delta[~once]
+        super().add_rows(index, delta, out)
+
     def product(self, beta: Array) -> Array:
         support = np.flatnonzero(beta)
         out = np.zeros(len(self))
-        step = self.chunk_rows(len(self))
-        for start in range(0, len(support), step):
-            self.pause()
-            part = support[start : start + step]
-            out += self._timed_product(part, beta[part])
+        if len(support) > 0:
+            with self._timed(len(support)):
+                self._add_products(support, beta[support], out, np.float64)
         return out
 
-    def _timed_product(self, index: Index, coefficients: Array) -> Array:
-        """Σ coefficients·K[index], which also shows how long a row takes."""
+    @contextmanager
+    def _timed(self, rows: int) -> Iterator[None]:
+        """Note how long a row of an exact product takes."""
         started = time.perf_counter()
-        out = self.kernel.product(self.points.take(index), self.points, coefficients)
-        self._seconds_a_row = (time.perf_counter() - started) / len(index)
-        return out
+        yield
+        self._seconds_a_row = (time.perf_counter() - started) / rows
+
+    def _add_products(self, index: Index, beta: Array, out: Array, dtype: DTypeLike) -> None:
+        """out += Σ β[r]·K[index[r]], of values computed in a precision and not kept."""
+        strip = self.strip if self.kernel.in_threads else len(self)
+        step = self.chunk_rows(strip)
+
+        parts = [slice(start, start + step) for start in range(0, len(index), step)]
+        chunks = [(self.points.take(index[part]), beta[part]) for part in parts]
+
+        def some(columns: slice) -> None:
+            for rows, weights in chunks:
+                self.pause()
+                out[columns] += self.kernel.product(rows, self.points, weights, columns, dtype)
+
+        self.share(some, len(self), strip, self._shared(len(index) * len(self)))
 
     def certificate_seconds(self, support: int) -> float:
         if self._seconds_a_row is None:
             few = np.arange(min(self.chunk_rows(len(self)), len(self)))
-            self._timed_product(few, np.ones(len(few)))
+            with self._timed(len(few)):  # by this thread, unwatched: whoever watches may ask
+                self.kernel.product(self.points.take(few), self.points, np.ones(len(few)))
         assert self._seconds_a_row is not None
         return support * self._seconds_a_row
 

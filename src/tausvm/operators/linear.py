@@ -6,26 +6,21 @@ X is dense or CSR, and neither copied nor densified. A function is w·x, written
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._core.rows import Matrix
-from ..threads import thread_count
+from ..threads import share_out, thread_count
 from .base import Operator
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
-
-T = TypeVar("T")
-S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -48,19 +43,6 @@ class Portions:
     seconds_an_entry: float = 5e-9
     #: entries from which on products are timed: fewer take less than a millisecond
     timed: int = 100_000
-
-
-def in_threads(work: Callable[[S, Callable[[], bool]], T], parts: list[S], workers: int) -> list[T]:
-    """``work(part, halted)`` of all parts; an exception in one, or Ctrl-C, halts the others."""
-    halted = threading.Event()
-    if workers < 2 or len(parts) < 2:
-        return [work(part, halted.is_set) for part in parts]
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            return list(pool.map(lambda part: work(part, halted.is_set), parts))
-        except BaseException:
-            halted.set()
-            raise
 
 
 class InnerProducts:
@@ -280,7 +262,7 @@ class LinearOperator(Operator):
 
         halves = [range(k * step, len(index), 2 * step) for k in range(2)]
         workers = min(-(-len(index) // step), thread_count())
-        first, second = in_threads(part, halves, workers)
+        first, second = share_out(part, halves, workers)
         return first + second
 
     def _gather(self, kind: Callable[..., None], weight: Array, name: str = "") -> Array:
@@ -315,6 +297,6 @@ class LinearOperator(Operator):
                 self.pause()
                 work(begin, min(begin + step, edges[k + 1]), k)
 
-        in_threads(part, list(range(parts)), min(parts, thread_count()))
+        share_out(part, list(range(parts)), min(parts, thread_count()))
         if name and self.entries >= self.portions.timed:
             self.common.pace[name] = (time.perf_counter() - started) / self.entries

@@ -148,6 +148,7 @@ class Monitor:
             return self._stops(point, found)
         close = self._judged(point, estimate) <= self.options.tol
         given_up, suspicious = self._progress.note(estimate)
+        suspicious = suspicious and self._within_rounding(point, estimate)
         if not (close or given_up or suspicious):
             return self._stops(point, estimate)
         lowest = np.inf if self._best is None else self._best[1].gap
@@ -159,6 +160,13 @@ class Monitor:
         if given_up:
             self.status = Status.NUMERICAL_ERROR
         return given_up
+
+    def _within_rounding(self, point: Point, estimate: Estimate) -> bool:
+        """Whether rounded rows can make up what the primal is above the dual."""
+        if estimate.fitted is None:
+            return True
+        reach = self.problem.rounding_reach(point.beta, estimate.fitted, estimate.intercept)
+        return estimate.primal - estimate.dual <= self.options.patience.row_rounding * reach
 
     def _seen(self, point: Point, n_iter: int) -> None:
         self.exact, self.n_iter = None, n_iter

@@ -279,6 +279,14 @@ class Problem:
         terms = float(np.vdot(np.abs(beta), np.abs(self.y) + 0.5 * np.abs(fitted)))
         return EPS * (terms + self.terms.total_value(beta))
 
+    def rounding_reach(self, beta: Array, fitted: Array, intercept: Any) -> float:
+        """How much the primal may change where all kernel values do by the largest of them.
+
+        That moves f by k Σ|βᵢ| at most, and a loss by its slope times that.
+        """
+        slopes = np.abs(self.terms.response(self.y - fitted - intercept)).sum()
+        return float(self.operator.diagonal.max() * np.abs(beta).sum() * slopes)
+
     def gap_from(self, beta: Array, gradient: Array) -> float:
         """The relative gap at β by a gradient Kβ − y that a kernel solver has in hand."""
         fitted = gradient + self.y

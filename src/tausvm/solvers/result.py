@@ -93,6 +93,8 @@ class Patience:
     stale_checks_far: int = 40
     #: the relative gap below which the rounding of float32 rows shows at ordinary C
     rounded_gap: float = 1e-4
+    #: how much values of rows in float32 are off, as a share of the largest: four roundings
+    row_rounding: float = 2.0**-22
     #: a certificate may take this share of the time limit beyond it, or so many seconds
     overrun_share: float = 0.05
     overrun_seconds: float = 0.5
