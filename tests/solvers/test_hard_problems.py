@@ -11,7 +11,7 @@ from tausvm import ExpectileSVR
 from tausvm.kernels import Points, make_kernel
 from tausvm.losses import EpsilonInsensitive, Loss, Pinball, SquaredPinball
 from tausvm.operators import CachedKernel
-from tausvm.solvers import Problem, SolverOptions, Status, solve
+from tausvm.solvers import Block, Newton, Problem, SolverOptions, Status, solve
 from tausvm.solvers.linalg import LinAlgError, lifted_cholesky
 
 from .checks import certified
@@ -33,6 +33,57 @@ def test_noise_free_targets_are_solved_by_few_blocks(n: int, C: float) -> None:
     result = solve(smooth_problem(n, C, Pinball(0.5)), "auto", SolverOptions(tol=1e-4))
     assert result.status is Status.SOLVED
     assert result.n_iter < n
+
+
+@pytest.mark.parametrize("tau", [0.5, 0.9])
+@pytest.mark.parametrize("C", [1.0, 1e4])
+@pytest.mark.parametrize("gamma", [1.0, 300.0])
+def test_blocks_of_a_smooth_loss_end_by_newtons_method(gamma: float, C: float, tau: float) -> None:
+    """By conjugate gradients where the kernel has a small rank, by factors elsewhere."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(450, 2))
+    y = np.sin(3 * X[:, 0]) + X[:, 1]
+    terms = SquaredPinball(tau).dual_terms(y, np.full(450, C))
+    gram = CachedKernel(make_kernel("rbf", gamma), Points(X))
+    problem = Problem(gram, y, terms, True)
+    # steps are dear here: the first block is the last
+    impatient = Block(pair_cost=1e6, block_cost=1e12)
+    result = solve(problem, impatient, SolverOptions(tol=1e-6))
+    assert result.status is Status.SOLVED
+    assert result.n_iter <= 8
+    assert result.dual_gap == certified(problem, result.beta).gap
+
+
+def test_a_preconditioner_promises_where_the_rank_or_the_cost_is_small() -> None:
+    X = np.random.default_rng(0).normal(size=(1500, 2))
+    y = np.sin(3 * X[:, 0]) + X[:, 1]
+
+    def promises(gamma: float, C: float) -> bool:
+        terms = SquaredPinball(0.5).dual_terms(y, np.full(len(y), C))
+        gram = CachedKernel(make_kernel("rbf", gamma), Points(X))
+        return Newton().promising(Problem(gram, y, terms, True)) is not None
+
+    assert promises(0.3, 1.0) and promises(0.3, 1e3)
+    assert promises(300.0, 0.1) and not promises(300.0, 1e3)
+
+
+def test_newton_goes_on_by_factors_where_rows_are_too_rough() -> None:
+    """At this C residuals are far below what products with float32 rows can tell."""
+    problem = smooth_problem(600, 1e6, SquaredPinball(0.5))
+    result = solve(problem, "newton", SolverOptions(tol=1e-4))
+    assert result.status is Status.SOLVED
+
+
+def test_steps_after_a_direct_solve_are_few() -> None:
+    """They find who violates next; to crawl on for as long as a direct solve takes was 222 blocks."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(596, 2))
+    y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 0] * X[:, 1] + 0.1 * rng.standard_t(3, size=596)
+    gram = CachedKernel(make_kernel("rbf", 1.0), Points(X))
+    terms = EpsilonInsensitive(0.1).dual_terms(y, np.full(596, 1100.0))
+    result = solve(Problem(gram, y, terms, True), "block", SolverOptions(tol=1e-3))
+    assert result.status is Status.SOLVED
+    assert result.n_iter <= 80
 
 
 @pytest.mark.parametrize("solver", ["auto", "block", "interior_point"])

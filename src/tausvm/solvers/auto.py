@@ -74,11 +74,10 @@ class Auto(Solver):
                 "no matrix beside that of the kernel",
             ),
             Row(
-                "squared loss without ε, kernel matrix in memory or at most "
-                f"{self.newton.direct} samples",
+                f"squared loss without ε, at most {self.few_samples} samples",
                 self._smooth,
                 self.newton,
-                "0.1 to 0.7 of block's time at large C or small rank, else 1 to 4 times",
+                "a few factors, to rounding; from there on block calls for them",
             ),
             Row(
                 f"at most {self.few_samples} samples, kernel matrix in memory",
@@ -95,8 +94,8 @@ class Auto(Solver):
         ]
 
     def _smooth(self, problem: Problem) -> bool:
-        held = problem.operator.whole or problem.n <= self.newton.direct
-        return serves(problem) and not problem.terms.kink.any() and held
+        few = problem.n <= self.few_samples
+        return few and serves(problem) and not problem.terms.kink.any()
 
     def _few(self, problem: Problem) -> bool:
         return problem.n <= self.few_samples and fits(problem)
@@ -165,8 +164,8 @@ def explain(problem: Problem, auto: Auto | LinearAuto | None = None) -> str:
                         (ten to twenty steps, however hard the problem is)
        primal_dual_cd   several levels or outputs
                         (no matrix beside that of the kernel)
-       newton           squared loss without ε, kernel matrix in memory or at most 1500 samples
-                        (0.1 to 0.7 of block's time at large C or small rank, else 1 to 4 times)
+       newton           squared loss without ε, at most 300 samples
+                        (a few factors, to rounding; from there on block calls for them)
     -> interior_point   at most 300 samples, kernel matrix in memory
                         (some 10 ms to a gap of 1e-11 at 300 samples, however hard the problem is)
        block            everything else

@@ -9,7 +9,7 @@
 
 Plain SMO reads two rows of n numbers a step; here a step reads two rows of |W| numbers that
 lie together, and the n-vector is touched once a block. Where many tiny steps would be left
-on a settled set, the interior-point method ends it.
+on a settled set, the interior-point method ends it, or Newton's where the loss is smooth.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from .cores import Core, Rows, core_on
 from .monitor import Monitor
+from .newton import Descent, Newton, serves
 from .polishing import BYTES_A_PAIR, Polishing, interior_step
 from .problem import Point, Problem
 from .result import SolverOptions, SolverResult, Status
@@ -30,6 +31,9 @@ from .working import Derivatives, starting_point
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+
+#: how Newton's method solves its systems
+ITERATED, FACTORED = "iterated", "factored"
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,10 @@ class Block(Solver):
     #: tolerance of a block is multiplied with after each
     most_idle: int = 5
     idle_tightening: float = 0.01
+    #: blocks between two direct solves at least: they find the variables that the next one needs
+    blocks_between: int = 2
+    #: blocks over which the fall of the gap is taken
+    looked_back: int = 4
     #: nanoseconds of a step a variable of the block, of pairs and of single coordinates
     pair_cost: float = 0.9
     coordinate_cost: float = 2.0
@@ -74,6 +82,9 @@ class Block(Solver):
     #: operations on the kernel matrix between two moments at which Ctrl-C is seen: some tens of ms
     batch: float = 2e7
     polishing: Polishing = field(default_factory=Polishing)
+    #: direct solves of smooth losses, and patterns of them at most
+    newton: Newton = field(default_factory=Newton)
+    patterns: int = 20
 
     def __post_init__(self) -> None:
         if self.block_size is not None and self.block_size < 2:
@@ -113,8 +124,12 @@ class _Blocks:
         many = problem.n >= settings.many_samples
         wanted = settings.block_size or (settings.large_block if many else settings.small_block)
         self.smallest = min(wanted, problem.n, problem.operator.capacity)
-        #: nanoseconds of steps since the last direct solve
+        #: nanoseconds of steps since the last direct solve, and at every block with the gap's
+        #: logarithm there
         self.work = 0.0
+        self.trail: list[tuple[float, float]] = []
+        #: how much the last direct solve lowered the gap's logarithm a nanosecond; 0 for none
+        self.speed = 0.0
         self.whole_state: Core | None = None
         #: blocks in a row in which no step gained enough
         self.idle = 0
@@ -123,14 +138,20 @@ class _Blocks:
         self.directs = 0
         self.hopeless = False
         self.exhausted = False
+        #: Newton's methods for a smooth loss that have not failed yet
+        self.newton_ways: list[str] = []
+        if serves(problem) and problem.operator.whole:
+            fits = settings.newton.bytes_a_pair * problem.n**2 <= problem.operator.spare_bytes
+            iterated = [ITERATED] if problem.n > settings.newton.few else []
+            self.newton_ways = iterated + ([FACTORED] if fits else [])
 
     def step(self, beta: Array, gradient: Array, at: Derivatives, enough: float) -> None:
         """One block, which changes β and gradient."""
         problem, gram, settings = self.problem, self.problem.operator, self.settings
         free = np.count_nonzero(at.inside)
         size = max(self.smallest, int(settings.growth * free) + 64)
-        if self.work >= self.direct_cost(size) and self.direct(beta, gradient, at, size):
-            self.work = 0.0
+        unsettled = at.unsettled(size)
+        if self.direct_is_due(len(unsettled)) and self.direct(beta, gradient, unsettled):
             self.whole_state = None  # it remembers where β was
             return
         size = min(size, gram.capacity, int((gram.spare_bytes / gram.rows.itemsize) ** 0.5))
@@ -144,7 +165,7 @@ class _Blocks:
             self.run(self.whole_state, gram.rows, gram.slots, share * at.violation, share, steps)
             return
         self.whole_state = None
-        block = at.unsettled(size)
+        block = unsettled if size >= len(unsettled) else at.unsettled(size)
         matrix = gram.held_block(block)
         local_beta, local_gradient = beta[block], gradient[block]
         state = self.core(block, local_beta, local_gradient)
@@ -193,19 +214,44 @@ class _Blocks:
     def direct_cost(self, size: int) -> float:
         """Nanoseconds, roughly, of a direct solve on ``size`` variables."""
         settings, size = self.settings, min(size, self.problem.n)
+        if self.newton_ways:
+            newton = settings.newton
+            first = self.newton_ways[0] == ITERATED
+            return newton.iterated_cost(self.problem.n) if first else newton.cost(self.problem.n)
         a_factor = settings.factor_cost * size**3 / 3 + settings.square_cost * size**2
         steps = settings.polishing.barrier.typical_steps
         return steps * a_factor + settings.exact_cost * size * self.problem.n
 
-    def direct(self, beta: Array, gradient: Array, at: Derivatives, size: int) -> bool:
+    def direct_is_due(self, size: int) -> bool:
+        """Whether steps have cost as much as a direct solve, or lower the gap more slowly.
+
+        Not where they are about to end: if the gap falls on as it did in the last blocks, the rest
+        takes less than a direct solve. That settles its own variables and brings others into play,
+        which steps then find: they get a few blocks each time.
+        """
+        gap, cost = max(self.monitor.gap, 1e-300), self.direct_cost(size)
+        self.trail.append((self.work, float(np.log(gap))))
+        work, height = self.trail[-1]
+        if self.work >= cost:
+            before, above = self.trail[max(len(self.trail) - 1 - self.settings.looked_back, 0)]
+            left = height - float(np.log(self.monitor.options.tol))
+            return not (above > height and left * (work - before) < cost * (above - height))
+        if self.speed == 0.0 or len(self.trail) <= self.settings.blocks_between:
+            return False
+        return bool(self.trail[0][1] - height < self.speed * work)
+
+    def direct(self, beta: Array, gradient: Array, block: Index) -> bool:
         """A direct solve on the unsettled variables, if memory allows; whether it helped.
 
         The first one on a few takes the gradient as it is, rounded rows and all. Later ones
         start from the exact gradient, and go to all variables where fewer brought nothing.
         """
-        block = np.arange(self.problem.n) if self.hopeless else at.unsettled(size)
+        if self.newton_ways:
+            return self.descend(beta, gradient)
+        if self.hopeless:
+            block = np.arange(self.problem.n)
         if BYTES_A_PAIR * len(block) ** 2 > self.problem.operator.spare_bytes:
-            self.work = -np.inf
+            self.work, self.speed = -np.inf, 0.0
             return False
         if self.directs > 0 or len(block) == self.problem.n:
             np.subtract(self.problem.operator.product(beta), self.problem.y, out=gradient)
@@ -216,4 +262,39 @@ class _Blocks:
             self.monitor.certify_gradient(beta, gradient)
             self.exhausted = not gain.worthwhile
         self.hopeless = not gain.some and self.directs > 1
+        if gain.some:
+            fall = np.log(gain.gap_before / max(min(gain.gap_after, gain.gap_before), 1e-300))
+            self.speed = fall / self.direct_cost(len(block))
+            self.work, self.trail = 0.0, []
         return gain.some
+
+    def descend(self, beta: Array, gradient: Array) -> bool:
+        """Newton's method on a smooth loss, on all variables; whether it helped.
+
+        A few patterns take less than the interior-point method does: by conjugate gradients where
+        the kernel's rank or C is small enough for them, else by factors, once steps have cost as
+        much as one. Where they bring nothing, that method is next.
+        """
+        problem, tol = self.problem, self.monitor.options.tol
+        way, found = self.newton_ways.pop(0), None
+        if way == ITERATED:
+            found = self.settings.newton.promising(problem)
+            if found is None:
+                return False
+        start = problem.operator.product(beta) - problem.y
+        before = after = problem.gap_from(beta, start)
+        descent = Descent(problem, self.monitor, self.settings.newton, beta.copy(), start)
+        descent.by(found)
+        for _ in range(self.settings.patterns):
+            if descent.step() is None or self.monitor.out_of_time():
+                break
+            after = problem.gap_from(descent.beta, descent.gradient)
+            if after <= 0.5 * tol:
+                break
+        if after <= tol:
+            self.newton_ways.insert(0, way)  # what rounding left of it may need another
+        self.work, self.trail = 0.0, []
+        if after >= before:
+            return False
+        beta[:], gradient[:] = descent.beta, descent.gradient
+        return True

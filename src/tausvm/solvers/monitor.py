@@ -307,7 +307,8 @@ class _Progress:
         rose = estimate.dual - self.highest_dual > estimate.rounding
         self.stale = 0 if fell else self.stale + 1
         self.idle = 0 if fell or rose else self.idle + 1
-        self.lowest_gap = min(self.lowest_gap, gap)
+        if fell:  # many small falls are one in the end
+            self.lowest_gap = gap
         self.highest_dual = max(self.highest_dual, estimate.dual)
         near = gap <= patience.rounded_gap
         enough = patience.stale_checks if near else patience.stale_checks_far

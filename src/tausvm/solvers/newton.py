@@ -9,7 +9,7 @@ that pattern of signs the optimum solves a linear system,
 The step towards its solution is cut at the exact minimum of the primal on the way. Three
 or four patterns usually end at the exact solution. Small systems are factorised; large ones
 are solved by conjugate gradients with a Nyström preconditioner, where an iteration is one
-pass over the rows of K.
+pass over the rows of K, and factorised too where that has cost as much.
 """
 
 from __future__ import annotations
@@ -38,11 +38,21 @@ class Newton(Solver):
 
     name: ClassVar[str] = "newton"
 
-    #: systems up to this order are factorised; up to a smaller one where a rough solution, of a
-    #: tolerance above ``rough``, will do: conjugate gradients then need few products
+    #: systems up to this order are factorised at once, and up to a larger one where K is not held
+    few: int = 400
     direct: int = 1500
-    direct_rough: int = 400
-    rough: float = 1e-5
+    #: larger ones by conjugate gradients, until these have cost as much as a factor: then by that,
+    #: where memory allows. Nanoseconds: of each n³/3 and n² of a factor with its exact matrix, of
+    #: an entry of K in a product, of n·rank² to prepare
+    factor_cost: float = 0.04
+    square_cost: float = 5.0
+    product_cost: float = 0.15
+    prepare_cost: float = 0.03
+    #: patterns that a solve usually takes, and products of each with a perfect preconditioner
+    patterns: int = 5
+    products_each: int = 5
+    #: bytes a pair of variables of a factor and its matrix
+    bytes_a_pair: float = 16.0
     #: landmarks of the preconditioner of larger ones: a share of the samples, up to a number
     rank_share: float = 0.08
     most_rank: int = 400
@@ -65,30 +75,84 @@ class Newton(Solver):
                 "epsilon-insensitive); use solver='auto', 'block', 'smo' or 'interior_point'"
             )
         monitor = Monitor(problem, options, self.name)
-        beta, gradient = starting_point(problem, start)
-        intercept = problem.best_intercept(gradient + problem.y)
-        systems = _Systems(problem, monitor, self)
+        descent = Descent(problem, monitor, self, *starting_point(problem, start))
         n_iter = 0
         with monitor:
-            while not monitor.check_gradient(beta, gradient, n_iter, intercept):
-                active, plus = _pattern(problem, -gradient - intercept)
-                step, rise = systems.solve(active, plus, beta, gradient, intercept)
-                change = systems.product(step)
-                length = _line_minimum(problem, gradient, intercept, step, change, change + rise)
-                if length > 0:
-                    beta += length * step
-                    gradient += length * change
-                    intercept += length * rise
-                    n_iter += 1
-                elif systems.sharpen():
-                    # no descent is left in this f: take the β that its residuals ask for
-                    beta = problem.feasible(problem.terms.response(-gradient - intercept))
-                    gradient = problem.operator.product(beta) - problem.y
-                    intercept = problem.best_intercept(gradient + problem.y)
-                else:
+            while not monitor.check_gradient(
+                descent.beta, descent.gradient, n_iter, descent.intercept
+            ):
+                moved = descent.step()
+                if moved is None:
                     monitor.status = Status.NUMERICAL_ERROR
                     break
-        return monitor.result(Point.of(beta), n_iter)
+                n_iter += moved
+        return monitor.result(Point.of(descent.beta), n_iter)
+
+    def promising(self, problem: Problem) -> Nystrom | None:
+        """The preconditioner, if all systems with it would cost less than one factor.
+
+        The products of a system go with the square root of 1 + κ, where κ is what the
+        preconditioner leaves of the diagonal, over the ridge.
+        """
+        found = self.preconditioner(problem)
+        left = problem.operator.diagonal - np.einsum("ij,ij->i", found.L, found.L)
+        ridge = np.minimum(problem.terms.ridge_plus, problem.terms.ridge_minus)
+        kappa = float(np.mean(np.maximum(left, 0.0) / ridge))
+        return found if self.iterated_cost(problem.n, kappa) <= self.cost(problem.n) else None
+
+    def iterated_cost(self, n: int, kappa: float = 0.0) -> float:
+        """Nanoseconds, roughly, of all systems by conjugate gradients."""
+        rank = min(self.rank_share * n, self.most_rank)
+        products = self.products_each * np.sqrt(1.0 + kappa) * self.product_cost * n**2
+        return float(self.patterns * (products + self.prepare_cost * n * rank**2))
+
+    def preconditioner(self, problem: Problem) -> Nystrom:
+        """The one of all systems."""
+        if problem.operator.whole:  # all rows in order, so that products can use symmetry
+            problem.operator.require(np.arange(problem.n))
+        rank = min(self.rank_share * problem.n, self.most_rank, problem.operator.capacity)
+        return Nystrom(problem.operator, max(int(rank), 1))
+
+    def cost(self, order: int) -> float:
+        """Nanoseconds, roughly, of a factor."""
+        return self.factor_cost * order**3 / 3 + self.square_cost * order**2
+
+
+class Descent:
+    """The way down: β, its gradient Kβ − y and the offset, which change with every step."""
+
+    def __init__(
+        self, problem: Problem, monitor: Monitor, settings: Newton, beta: Array, gradient: Array
+    ) -> None:
+        self.problem = problem
+        self.beta, self.gradient = beta, gradient
+        self.intercept = problem.best_intercept(gradient + problem.y)
+        self.systems = _Systems(problem, monitor, settings)
+
+    def by(self, preconditioner: Nystrom | None) -> None:
+        """Solve systems with a preconditioner at first; without one by factors, if they fit."""
+        self.systems.preconditioner = preconditioner
+        self.systems.work = 0.0 if preconditioner else np.inf
+
+    def step(self) -> bool | None:
+        """Towards the solution of the pattern; whether β went there, None where nothing is left."""
+        problem, systems = self.problem, self.systems
+        active, plus = _pattern(problem, -self.gradient - self.intercept)
+        step, rise = systems.solve(active, plus, self.beta, self.gradient, self.intercept)
+        change = systems.product(step)
+        length = _line_minimum(problem, self.gradient, self.intercept, step, change, change + rise)
+        if length > 0:
+            self.beta += length * step
+            self.gradient += length * change
+            self.intercept += length * rise
+            return True
+        if not systems.sharpen():
+            return None
+        # no descent is left in this f: take the β that its residuals ask for
+        self.beta[:] = problem.feasible(problem.terms.response(-self.gradient - self.intercept))
+        np.subtract(problem.operator.product(self.beta), problem.y, out=self.gradient)
+        self.intercept = problem.best_intercept(self.gradient + problem.y)
+        return False
 
 
 def serves(problem: Problem) -> bool:
@@ -145,8 +209,8 @@ class _Systems:
         self.settings = settings
         self.preconditioner: Nystrom | None = None
         self.flat = np.zeros(problem.n)
-        rough = monitor.options.tol >= settings.rough
-        self.direct = settings.direct_rough if rough else settings.direct
+        #: nanoseconds of conjugate gradients so far
+        self.work = 0.0
         self.reduction = settings.reduction
         self._sharpened = 0
 
@@ -154,7 +218,18 @@ class _Systems:
         """Solve the next systems more accurately; whether that is still worth a try."""
         self.reduction *= self.settings.reduction
         self._sharpened += 1
+        if self._sharpened == self.settings.sharpenings and self.preconditioner is not None:
+            self.work = np.inf  # rows held are too rough for this: the last try is by factors
         return self._sharpened <= self.settings.sharpenings
+
+    def factorises(self, order: int) -> bool:
+        """Whether a system is factorised: it is small, or others have cost as much."""
+        settings, operator = self.settings, self.problem.operator
+        if order <= (settings.few if operator.whole else settings.direct):
+            return True
+        if settings.bytes_a_pair * order**2 > operator.spare_bytes:
+            return False
+        return self.work >= settings.cost(order)
 
     def product(self, step: Array) -> Array:
         """K·step: exact where factors are, in the precision of the rows held elsewhere."""
@@ -184,18 +259,16 @@ class _Systems:
         if step.any():  # samples that came to lie inside their tube
             right -= problem.operator.held_product(step)[active]
         ones = np.ones(len(active))
-        if len(active) <= self.direct:
+        if self.factorises(len(active)):
+            self.preconditioner = None
             factor = self._factor(active, ridge)
             solution = cholesky_solve(factor, right)
             flat = cholesky_solve(factor, ones) if problem.offset else ones
         else:
             if self.preconditioner is None:
-                if problem.operator.whole:  # all rows in order, so that products can use symmetry
-                    problem.operator.require(np.arange(problem.n))
-                settings, capacity = self.settings, problem.operator.capacity
-                rank = int(min(settings.rank_share * problem.n, settings.most_rank, capacity))
-                self.preconditioner = Nystrom(problem.operator, rank)
+                self.preconditioner = self.settings.preconditioner(problem)
             self.preconditioner.prepare(active, ridge)
+            self.work += self.settings.prepare_cost * len(active) * self.preconditioner.rank**2
             flat = ones
             if problem.offset:
                 flat = self._iterate(active, ridge, ones, self.flat[active])
@@ -237,6 +310,7 @@ class _Systems:
         def enough(_: Array, energy: float) -> bool:
             if not goals:
                 goals.append(self.reduction * energy)
+            self.work += self.settings.product_cost * problem.n**2
             return energy <= goals[0] or self.monitor.out_of_time()
 
         start = first if first.any() else None

@@ -50,6 +50,7 @@ class Nystrom:
         half = landmark_factor(rows, gram.block(landmarks, landmarks), floor)
         # single precision is enough to precondition with, and half the memory traffic
         self.L = np.asfortranarray(half.T, dtype=np.float32)
+        self.rank = self.L.shape[1]
 
     def prepare(self, active: Index, diagonal: Array) -> None:
         """Set the system K[active, active] + diagonal that :meth:`solve` approximates."""

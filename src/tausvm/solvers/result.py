@@ -85,7 +85,7 @@ class Patience:
     #: checks in a row without progress, and exact checks in a row that fail to lower the gap,
     #: before a solve is given up
     checks: int = 30
-    #: a gap has fallen where it is below this share of the lowest before
+    #: a gap has fallen where it is below this share of what it last fell to
     fall: float = 0.7
     #: checks in a row without a fall after which rounded rows are suspected: soon where the gap
     #: is small enough for their rounding, late where only a large C could make it matter
