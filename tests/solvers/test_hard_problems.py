@@ -75,7 +75,7 @@ def test_newton_goes_on_by_factors_where_rows_are_too_rough() -> None:
 
 
 def test_steps_after_a_direct_solve_are_few() -> None:
-    """They find who violates next; to crawl on for as long as a direct solve takes was 222 blocks."""
+    """They find who violates next; crawling on for as long as a direct solve took 222 blocks."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(596, 2))
     y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 0] * X[:, 1] + 0.1 * rng.standard_t(3, size=596)
