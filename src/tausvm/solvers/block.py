@@ -100,8 +100,13 @@ class Block(Solver):
         with monitor:
             while True:
                 at = Derivatives.at(problem, beta, gradient)
-                if monitor.check_gradient(beta, gradient, n_iter, at.offset):
-                    break
+                offset = at.offset
+                if blocks.solved_directly:  # where C is large, the best offset is worth its sort
+                    offset = problem.best_intercept(gradient + problem.y)
+                if monitor.check_gradient(beta, gradient, n_iter, offset):
+                    if monitor.status is not Status.NUMERICAL_ERROR or not blocks.last_resort():
+                        break
+                    monitor.resume()
                 if monitor.exact is not None:  # the gradient was replaced by the exact one
                     at = Derivatives.at(problem, beta, gradient)
                 # the gap falls about as the violation does: no need to go far below what is asked
@@ -138,6 +143,11 @@ class _Blocks:
         self.directs = 0
         self.hopeless = False
         self.exhausted = False
+        #: the least gap that direct solves on all variables left; whether any was tried, and
+        #: whether β comes from one
+        self.least_whole = np.inf
+        self.tried = False
+        self.solved_directly = False
         #: Newton's methods for a smooth loss that have not failed yet
         self.newton_ways: list[str] = []
         if serves(problem) and problem.operator.whole:
@@ -151,7 +161,9 @@ class _Blocks:
         free = np.count_nonzero(at.inside)
         size = max(self.smallest, int(settings.growth * free) + 64)
         unsettled = at.unsettled(size)
+        self.solved_directly = False
         if self.direct_is_due(len(unsettled)) and self.direct(beta, gradient, unsettled):
+            self.solved_directly = True
             self.whole_state = None  # it remembers where β was
             return
         size = min(size, gram.capacity, int((gram.spare_bytes / gram.rows.itemsize) ** 0.5))
@@ -222,6 +234,13 @@ class _Blocks:
         steps = settings.polishing.barrier.typical_steps
         return steps * a_factor + settings.exact_cost * size * self.problem.n
 
+    def last_resort(self) -> bool:
+        """Whether a direct solve may go on where steps gain nothing any more: if none was tried."""
+        if self.tried or not np.isfinite(self.monitor.gap):
+            return False
+        self.tried, self.work = True, np.inf
+        return True
+
     def direct_is_due(self, size: int) -> bool:
         """Whether steps have cost as much as a direct solve, or lower the gap more slowly.
 
@@ -232,7 +251,9 @@ class _Blocks:
         gap, cost = max(self.monitor.gap, 1e-300), self.direct_cost(size)
         self.trail.append((self.work, float(np.log(gap))))
         work, height = self.trail[-1]
-        if self.work >= cost:
+        if work == np.inf:
+            return True
+        if work >= cost:
             before, above = self.trail[max(len(self.trail) - 1 - self.settings.looked_back, 0)]
             left = height - float(np.log(self.monitor.options.tol))
             return not (above > height and left * (work - before) < cost * (above - height))
@@ -246,6 +267,7 @@ class _Blocks:
         The first one on a few takes the gradient as it is, rounded rows and all. Later ones
         start from the exact gradient, and go to all variables where fewer brought nothing.
         """
+        self.tried = True
         if self.newton_ways:
             return self.descend(beta, gradient)
         if self.hopeless:
@@ -260,7 +282,9 @@ class _Blocks:
         gain = interior_step(self.problem, beta, gradient, block, self.monitor, polishing)
         if len(block) == self.problem.n:
             self.monitor.certify_gradient(beta, gradient)
-            self.exhausted = not gain.worthwhile
+            again = gain.gap_after > gain.worth * self.least_whole
+            self.exhausted = again or not gain.worthwhile
+            self.least_whole = min(self.least_whole, gain.gap_after)
         self.hopeless = not gain.some and self.directs > 1
         if gain.some:
             fall = np.log(gain.gap_before / max(min(gain.gap_after, gain.gap_before), 1e-300))

@@ -161,6 +161,11 @@ class Monitor:
             self.status = Status.NUMERICAL_ERROR
         return given_up
 
+    def resume(self) -> None:
+        """Look on where nothing was gained any more: with another method, and patience anew."""
+        self.status = Status.MAX_ITER
+        self._progress = _Progress(self.problem, self.options)
+
     def _within_rounding(self, point: Point, estimate: Estimate) -> bool:
         """Whether rounded rows can make up what the primal is above the dual."""
         if estimate.fitted is None:
