@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from ..kernels.points import Points
 from ..kernels.scalar import Kernel
-from ..threads import thread_count
+from ..threads import share_out, thread_count
 from .base import Operator
-from .linear import in_threads
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -99,7 +98,7 @@ class StreamedKernel(Operator):
                 self.kernel.fill(self.points.take(rows), centres, block, some)
                 work(k, rows, block)
 
-        in_threads(part, list(range(parts)), min(parts, thread_count()))
+        share_out(part, list(range(parts)), min(parts, thread_count()))
         self.pace = (time.perf_counter() - started) / max(n * m, 1)
 
     def combined(self, centres: Index, coefficients: Array) -> Array:
@@ -151,7 +150,7 @@ class StreamedKernel(Operator):
                 total += (1.0 if i == j else 2.0) * np.einsum("ip,ip->p", mine, values)
             return total
 
-        totals = in_threads(one, list(range(len(starts))), min(len(starts), thread_count()))
+        totals = share_out(one, list(range(len(starts))), min(len(starts), thread_count()))
         return np.sum(totals, axis=0) if totals else np.zeros(beta.shape[1])
 
 

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from ...kernels import Kernel, Points
-from ...operators.linear import in_threads
-from ...threads import thread_count
+from ...threads import share_out, thread_count
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -161,7 +160,7 @@ class PivotedCholesky:
             self._factor[old:new, rows] = fresh
             self.left[rows] -= np.einsum("ji,ji->i", fresh, fresh)
 
-        in_threads(part, list(range(0, n, step)), thread_count())
+        share_out(part, list(range(0, n, step)), thread_count())
         self.left[pivots] = 0.0
         np.maximum(self.left, 0.0, out=self.left)
         self.pivots.extend(int(i) for i in pivots)

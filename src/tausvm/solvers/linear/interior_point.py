@@ -93,7 +93,7 @@ class LinearInteriorPoint(Solver):
             estimate = Estimate(primal, dual, rounding=-np.inf)  # failures are counted here
             if relative_gap(primal, dual) <= monitor.options.tol:
                 # β on its way to a bound belongs there, where that costs no more than it may
-                settled = certifiable(problem, Point(iterate.settled()[:, 0], system.w, own))
+                settled = certifiable(problem, Point(iterate.snapped()[:, 0], system.w, own))
                 if monitor.check(settled, monitor.n_iter, estimate):
                     return settled
             if monitor.check(point, monitor.n_iter, estimate):
