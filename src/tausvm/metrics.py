@@ -5,11 +5,15 @@ The pinball loss of a quantile is :func:`sklearn.metrics.mean_pinball_loss`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from .losses import SquaredPinball
+from .losses import Loss, Pinball, SquaredPinball
 
 Array = NDArray[np.float64]
 
@@ -46,6 +50,49 @@ def mean_expectile_loss(
     >>> float(mean_expectile_loss([1.0, 4.0], [2.0, 2.0], tau=0.75))
     1.625
     """
+    return _mean_loss(SquaredPinball, y_true, y_pred, tau, sample_weight)
+
+
+def mean_levels_pinball_loss(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    tau: float | ArrayLike = 0.5,
+    sample_weight: ArrayLike | None = None,
+) -> float | Array:
+    """The mean pinball loss of each of several predicted quantiles.
+
+    For one level it is :func:`sklearn.metrics.mean_pinball_loss`, which knows of one alone.
+
+    Parameters
+    ----------
+    y_true : array (n,)
+    y_pred : array (n,) or (n, n_levels)
+    tau : float or array (n_levels,)
+        One level a column of ``y_pred``, or one for all of them.
+    sample_weight : array (n,), optional
+
+    Returns
+    -------
+    loss : float or array (n_levels,)
+        One number for each column of a two-dimensional ``y_pred``.
+
+    Examples
+    --------
+    >>> from tausvm.metrics import mean_levels_pinball_loss
+    >>> mean_levels_pinball_loss([1.0, 3.0], [[1.0, 2.0], [1.0, 2.0]], tau=[0.25, 0.75])
+    array([0.25, 0.5 ])
+    """
+    return _mean_loss(Pinball, y_true, y_pred, tau, sample_weight)
+
+
+def _mean_loss(
+    kind: Callable[[float], Loss],
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    tau: float | ArrayLike,
+    sample_weight: ArrayLike | None,
+) -> float | Array:
     y, columns, flat = _columns(y_true, y_pred)
     taus = np.atleast_1d(np.asarray(tau, dtype=np.float64))
     if taus.shape not in {(1,), (columns.shape[1],)}:
@@ -55,8 +102,7 @@ def mean_expectile_loss(
         )
     taus = np.broadcast_to(taus, columns.shape[1])
     losses = [
-        SquaredPinball(float(level)).value(y - column)
-        for level, column in zip(taus, columns.T, strict=True)
+        kind(float(level)).value(y - column) for level, column in zip(taus, columns.T, strict=True)
     ]
     return _mean(np.stack(losses, axis=1), sample_weight, flat)
 
@@ -155,6 +201,85 @@ def mean_interval_score(
     short, long = np.maximum(low[:, 0] - y, 0.0), np.maximum(y - high[:, 0], 0.0)
     values = (high - low)[:, 0] + 2.0 / (1.0 - share) * (short + long)
     return float(_mean(values[:, None], sample_weight, flat=True))
+
+
+@dataclass(frozen=True)
+class LevelScorer:
+    """A scorer of levels: minus the mean loss of what an estimator predicts, greater is better.
+
+    :func:`pinball_scorer` and :func:`expectile_scorer` make them.
+    """
+
+    loss: Callable[..., float | Array]
+    tau: float | Sequence[float] | None
+
+    def __call__(self, estimator: Any, X: Any, y: ArrayLike, sample_weight: Any = None) -> float:
+        tau = self.tau
+        if tau is None:
+            tau = _own_levels(estimator)
+        predicted = np.asarray(estimator.predict(X), dtype=np.float64)
+        columns = predicted.reshape(len(predicted), -1)
+        losses = self.loss(y, columns, tau=tau, sample_weight=sample_weight)
+        return -float(np.mean(losses))
+
+
+def _own_levels(estimator: Any) -> Any:
+    """The τ of an estimator, or of the last step of a pipeline, or of what a search has chosen."""
+    for name in ("best_estimator_", "estimator", "regressor_"):
+        if not hasattr(estimator, "tau") and hasattr(estimator, name):
+            return _own_levels(getattr(estimator, name))
+    if hasattr(estimator, "steps"):
+        return _own_levels(estimator.steps[-1][1])
+    if not hasattr(estimator, "tau"):
+        raise ValueError(
+            f"tau must be given for {type(estimator).__name__}, which has no levels of its own"
+        )
+    return estimator.tau
+
+
+def pinball_scorer(tau: float | Sequence[float] | None = None) -> LevelScorer:
+    """A scorer by the pinball loss, for ``cross_val_score``, ``GridSearchCV`` and the like.
+
+    Parameters
+    ----------
+    tau : float, sequence of floats or None
+        The levels of the columns of a prediction; None for those that an estimator has itself. Of
+        several levels the mean counts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from tausvm import QuantileSVR
+    >>> from tausvm.metrics import pinball_scorer
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(60, 1))
+    >>> y = X.ravel() + rng.normal(scale=0.1, size=60)
+    >>> grid = {"C": [0.01, 10.0]}
+    >>> search = GridSearchCV(QuantileSVR(tau=[0.1, 0.9]), grid, scoring=pinball_scorer())
+    >>> search.fit(X, y).best_params_
+    {'C': 10.0}
+    """
+    return LevelScorer(mean_levels_pinball_loss, tau)
+
+
+def expectile_scorer(tau: float | Sequence[float] | None = None) -> LevelScorer:
+    """A scorer by the expectile loss, as :func:`pinball_scorer` is one by the pinball loss.
+
+    Parameters
+    ----------
+    tau : float, sequence of floats or None
+        The levels of the columns of a prediction; None for those that an estimator has itself.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyRegressor
+    >>> from tausvm.metrics import expectile_scorer
+    >>> model = DummyRegressor().fit([[0.0], [1.0]], [0.0, 2.0])
+    >>> expectile_scorer(0.5)(model, [[0.0], [1.0]], [0.0, 2.0])
+    -0.5
+    """
+    return LevelScorer(mean_expectile_loss, tau)
 
 
 def coverage(
@@ -279,7 +404,10 @@ __all__ = [
     "coverage",
     "crossing_rate",
     "d2_expectile_score",
+    "expectile_scorer",
     "mean_expectile_loss",
     "mean_interval_score",
+    "mean_levels_pinball_loss",
+    "pinball_scorer",
     "squared_correlation",
 ]

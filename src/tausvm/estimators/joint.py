@@ -17,9 +17,7 @@ from ..losses import (
     SquaredPinball,
 )
 from ..losses.base import check_epsilon, check_tau
-from ..solvers.onedim import best_offset
 from .atomic import atomic
-from .data import check_weights
 from .joint_machine import JointMachine, OutputKernel
 from .levels import OrderedLevels, listed_levels
 from .parameters import check_choice, check_flag, is_real, refuse
@@ -157,34 +155,6 @@ class JointLevels(OrderedLevels, JointMachine):
         if not raw:
             values = self._in_order(values)
         return values[:, 0] if self._single_level else values
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """D², the share of the loss of the best constants that the curves save.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-        sample_weight : array of shape (n_samples,) or None
-
-        Returns
-        -------
-        float
-            1 − Σⱼ loss of level j / Σⱼ loss of the best constant for level j: 1 at best, 0 for
-            constants. The losses are those at ε = 0.
-        """
-        predicted = self.predict(X).reshape(-1, np.size(self.tau))
-        y = np.asarray(y, dtype=np.float64).ravel()
-        weight = check_weights(sample_weight, len(y))
-        paid = constant = 0.0
-        for tau, column in zip(self._levels(), predicted.T, strict=True):
-            loss = type(self)._loss(float(tau))
-            paid += float(weight @ loss.value(y - column))
-            centre = best_offset(loss.dual_terms(y, weight), y)
-            constant += float(weight @ loss.value(y - centre))
-        if constant == 0.0:
-            return 1.0 if paid == 0.0 else 0.0
-        return 1.0 - paid / constant
 
 
 class JointQuantileSVR(JointLevels):

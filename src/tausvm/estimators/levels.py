@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import column_or_1d
 
 from ..losses import Loss
+from ..solvers.onedim import best_offset
+from .data import check_weights
 from .parameters import is_real, refuse
 
 Array = NDArray[np.float64]
@@ -102,6 +105,48 @@ class OrderedLevels:
         values: Array = machine.predict(X)
         return values.reshape(len(values), -1)[:, places]
 
+    def _score_loss(self, tau: float) -> Loss:
+        """The loss of a level without ε, by which a prediction is judged."""
+        return cast("Loss", type(self)._loss(tau))  # type: ignore[attr-defined]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """D², the share of the loss of the best constants that the levels save.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            As ``predict`` takes it.
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,) or None
+
+        Returns
+        -------
+        float
+            The mean over the levels of 1 − loss / loss of the best constant for that level: 1 at
+            best, 0 for constants. The losses are those at ε = 0: for quantiles it is
+            :func:`sklearn.metrics.d2_pinball_score`, for expectiles
+            :func:`tausvm.metrics.d2_expectile_score`, and R² at τ = ½.
+        """
+        machine: Any = self
+        taus = np.atleast_1d(np.asarray(self.tau, dtype=np.float64))
+        predicted = machine.predict(X).reshape(-1, len(taus))
+        y = column_or_1d(y).astype(np.float64)
+        weight = check_weights(sample_weight, len(y))
+        levels = zip(taus.tolist(), predicted.T, strict=True)
+        return float(
+            np.mean([d2(self._score_loss(tau), y, values, weight) for tau, values in levels])
+        )
+
+
+def d2(loss: Loss, y: Array, predicted: Array, weight: Array) -> float:
+    """1 − Σ loss / Σ loss of the best constant; where that is 0: 1 for no loss, else 0."""
+    paid = float(weight @ loss.value(y - predicted))
+    centre = best_offset(loss.dual_terms(y, weight), y)
+    constant = float(weight @ loss.value(y - centre))
+    if constant == 0.0:
+        return 1.0 if paid == 0.0 else 0.0
+    return 1.0 - paid / constant
+
 
 class SeparateLevels(OrderedLevels):
     """Mixin of the regressors that fit each level on its own."""
@@ -114,6 +159,9 @@ class SeparateLevels(OrderedLevels):
         """One loss a level; a ValueError for a τ or ε that cannot be used."""
         taus = listed_levels(self.tau, "a number in (0, 1) or a list of them")
         return [type(self)._loss(tau, self.epsilon) for tau in taus]
+
+    def _score_loss(self, tau: float) -> Loss:
+        return type(self)._loss(tau, 0.0)
 
     def _order(self) -> list[int]:
         """Ascending: neighbours are alike."""

@@ -9,15 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, check_random_state
+from sklearn.utils.validation import check_is_fitted, check_random_state, column_or_1d
 
+from ..losses import Pinball
 from ..solvers.path import MovingBox, PathProblem
 from ..solvers.units import Units, spread
 from .atomic import atomic
 from .classification import TauSVC
-from .data import costs
+from .data import check_weights, costs
 from .level_curves import distribution_at, flip_levels, quantiles_at
-from .levels import central_levels, in_order
+from .levels import central_levels, d2, in_order
 from .machine import slices
 from .parameters import check_flag, check_positive
 from .path_machine import MIDDLE, MOST_LEVELS, PathMachine, check_inner_level, check_levels
@@ -480,6 +481,29 @@ memory_limit, time_limit, verbose, max_iter
     def _orders(self) -> bool:
         """Whether ``predict`` puts levels in order."""
         return bool(self.ordered if self.monotone is None else self.monotone)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, tau: Any = 0.5) -> float:
+        """D² of the pinball loss: the share of the loss of the best constants that is saved.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,) or None
+        tau : float or array (n_levels,)
+            Of which levels the mean is taken; strictly between 0 and 1.
+
+        Returns
+        -------
+        float
+            1 at best, 0 for constants.
+        """
+        taus = np.atleast_1d(np.asarray(tau, dtype=np.float64))
+        predicted = self.predict(X, taus)
+        y = column_or_1d(y).astype(np.float64)
+        weight = check_weights(sample_weight, len(y))
+        levels = zip(taus.tolist(), predicted.T, strict=True)
+        return float(np.mean([d2(Pinball(level), y, values, weight) for level, values in levels]))
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
         """The central interval at the rows of X: from level (1 − coverage)/2 to (1 + coverage)/2.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -318,6 +318,10 @@ class _LevelRegressorCV(OrderedLevels, KernelRegressorCV):
         self.verbose = verbose
         self.max_iter = max_iter
         self.random_state = random_state
+
+    def _score_loss(self, tau: float) -> Loss:
+        machine: Any = self._machine_class
+        return cast("Loss", machine._loss(tau, 0.0))
 
     def _finished(self, values: Array) -> Array:
         """In order, then moved by the calibration: shifts rise with τ, so that order stays."""
