@@ -17,7 +17,7 @@ from ...operators import LinearOperator
 from ..barrier import one_sided
 from ..joint.cones import Blocks
 from ..joint.iterate import Iterate
-from ..joint.settings import Cones
+from ..joint.settings import Cones, Equations
 from ..joint.systems import System
 from ..linalg import LinAlgError, cholesky_solve, lifted_cholesky
 from ..monitor import Estimate, Monitor
@@ -44,10 +44,8 @@ class LinearInteriorPoint(Solver):
     steps: int = 100
     #: steps in a row that may fail to halve the gap before the method gives up
     patience: int = 12
-    #: the largest share of the diagonal that may be added where rounding takes a matrix a hair
-    #: below positive definite
-    lift: float = 1e-11
     cones: Cones = field(default_factory=Cones)
+    equations: Equations = field(default_factory=Equations)
 
     def serves(self, problem: Problem) -> bool:
         """Whether the equations are small enough."""
@@ -78,7 +76,7 @@ class LinearInteriorPoint(Solver):
     def _walk(self, problem: Problem, monitor: Monitor, point: Point) -> Point:
         """Steps until the monitor says stop or rounding rules."""
         kind = RowSystem if problem.n <= problem.operator.n_features else FeatureSystem
-        system = kind(problem, self.lift)
+        system = kind(problem, self.equations)
         y, terms = one_sided(problem.y, problem.terms)
         iterate = Iterate(y[:, None], terms, problem.offset, system, self.cones)
         best, failures = np.inf, 0
@@ -111,15 +109,16 @@ class LinearInteriorPoint(Solver):
         return point
 
 
-class Equations(System):
+class LinearSystem(System):
     """Newton's equations of a linear machine, (XXᵀ + D) dα + db = R and Σdα = missing.
 
     ``w`` and ``fitted`` are those of the last α that was multiplied.
     """
 
-    def __init__(self, problem: Problem, lift: float) -> None:
+    def __init__(self, problem: Problem, equations: Equations) -> None:
+        super().__init__(equations)
         self.rows: LinearOperator = problem.operator
-        self.offset, self.column, self.lift = problem.offset, problem.column, lift
+        self.offset, self.column = problem.offset, problem.column
         self.operator: Any = self
         self.w, self.fitted = np.zeros(self.rows.n_features), np.zeros(problem.n)
 
@@ -131,11 +130,11 @@ class Equations(System):
         return (self.fitted + self.column**2 * beta.sum())[:, None]
 
 
-class RowSystem(Equations):
+class RowSystem(LinearSystem):
     """By the inner products of the rows."""
 
-    def __init__(self, problem: Problem, lift: float) -> None:
-        super().__init__(problem, lift)
+    def __init__(self, problem: Problem, equations: Equations) -> None:
+        super().__init__(problem, equations)
         self.whole = self.rows.inner_products(problem.n).T
         self.whole += self.column**2
         self.room = np.empty_like(self.whole)
@@ -144,7 +143,7 @@ class RowSystem(Equations):
         self.rows.pause()
         np.copyto(self.room, self.whole)
         np.einsum("ii->i", self.room)[:] += blocks.d[:, 0]
-        self.factor = lifted_cholesky(self.room, self.lift)
+        self.factor = lifted_cholesky(self.room, self.equations.lift)
         if self.offset:
             self.flat = cholesky_solve(self.factor, np.ones(len(self.whole)))
 
@@ -157,7 +156,7 @@ class RowSystem(Equations):
         return x[:, None], db
 
 
-class FeatureSystem(Equations):
+class FeatureSystem(LinearSystem):
     """By the products of the features, with the offset or the constant column as one more.
 
     With u = Xᵀdα the equations are (I + XᵀD⁻¹X)u + XᵀD⁻¹1 db = XᵀD⁻¹R and
@@ -178,7 +177,7 @@ class FeatureSystem(Equations):
             whole[:d, d] = whole[d, :d] = constant * self.rows.function(self.inverse)
             whole[d, d] = constant**2 * self.inverse.sum() + (not self.offset)
         self.constant = constant
-        self.factor = lifted_cholesky(whole, self.lift)
+        self.factor = lifted_cholesky(whole, self.equations.lift)
 
     def _once(self, right: Array, missing: float) -> tuple[Array, float]:
         d = self.rows.n_features
