@@ -91,7 +91,7 @@ import tausvm
 rng = np.random.default_rng(0)
 X = rng.normal(size=(6000, 4))
 y = np.sin(X[:, 0]) + rng.normal(size=6000)
-model = tausvm.{name}(C=1e5, tol=1e-10)
+model = tausvm.{name}(C=1e5, tol=1e-10, **{parameters})
 for attempt in range(3):
     sent = []
 
@@ -110,9 +110,10 @@ for attempt in range(3):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals as POSIX has them")
+@pytest.mark.parametrize("parameters", [{}, {"approximation": "landmarks", "landmarks": 2500}])
 @pytest.mark.parametrize(("name", "labels"), [("SVR", ""), ("ExpectileSVR", ""), ("TauSVC", "> 0")])
-def test_ctrl_c(name, labels):
-    code = LONG_FIT.format(name=name, labels=labels)
+def test_ctrl_c(name, labels, parameters):
+    code = LONG_FIT.format(name=name, labels=labels, parameters=parameters)
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=120

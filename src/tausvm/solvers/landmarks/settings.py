@@ -44,7 +44,11 @@ class Landmarks:
     #: rows by which βᵀKβ is estimated beyond that, as the bound is too loose to go by: 8 s of one
     #: core for a million rows of 10 features
     sample_rows: int = 2000
-    #: and where time is short
+    #: from so many rows on it is estimated first where landmarks can still be added, and not
+    #: computed where the gap is so many times the one wanted
+    few_rows: int = 10_000
+    far: float = 1.5
+    #: rows of an estimate where time is short
     fewest_rows: int = 50
     #: features are held in float64 for a tolerance below this, and where they take so many
     #: megabytes at most: what float32 saves is memory and the time to read it

@@ -185,13 +185,25 @@ class _Run:
 
     def _certified(self, points: list[LandmarkPoint]) -> list[LandmarkResult]:
         self.gram.watch = None  # the time for a certificate was kept
-        sample = None if self._exact(points) else self._few_rows()
-        found = certified(self.problems, self.features, points, sample, self.settings.rounding)
+        found = self._judged(points)
         self.gram.watch = self._watch
         for result in found:
             result.cut = self.cut
             self._settle(result)
         return found
+
+    def _judged(self, points: list[LandmarkPoint]) -> list[LandmarkResult]:
+        """Certified results; with an estimate alone where more landmarks are needed anyway."""
+        settings, exact = self.settings, self._exact(points)
+        wanted, more = settings.wanted, self.chooser is not None
+        far = exact and wanted is not None and more and len(self.gram) > settings.few_rows
+        if not exact or far:
+            sample = self._few_rows()
+            found = certified(self.problems, self.features, points, sample, settings.rounding)
+            worst = max(result.gap_estimate for result in found)
+            if not exact or (wanted is not None and worst > settings.far * wanted):
+                return found
+        return certified(self.problems, self.features, points, None, settings.rounding)
 
     def _settle(self, result: LandmarkResult) -> None:
         """The status, by the certificate from the kernel in float64."""

@@ -46,10 +46,11 @@ class Sparsification:
     ----------
     centres_before, centres_after : int
     bound : array (n_levels,)
-        |f − f̃| is at most this wherever k(x, x) is at most that of the centres, so everywhere for
+        How far f̃ may be from f wherever k(x, x) is at most that of the centres, so everywhere for
         kernels of distances; in the unit of y.
     at_centres : array (n_levels,)
-        The largest |f − f̃| at the centres that there were, most or all of the rows of a full fit.
+        How far f̃ is from f at most at the centres that there were, most or all of the rows of a
+        full fit.
     tol : float
         What was asked for, in spreads of y.
     loss_before, loss_after : array (n_levels,) or None
