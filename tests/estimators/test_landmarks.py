@@ -229,3 +229,19 @@ def test_a_time_limit_leaves_a_model_with_its_gap():
 def test_certify_serves_machines_without_landmarks():
     model = QuantileSVR(tau=[0.2, 0.8]).fit(X, Y)
     np.testing.assert_allclose(model.certify(X, Y), model.dual_gap_, atol=1e-7)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_kernel_that_is_zero_leaves_the_constant(estimator):
+    y = targets(estimator, Y)
+    model = estimator(kernel="linear", **FEW).fit(np.zeros((600, 3)), y)
+    full = estimator(kernel="linear").fit(np.zeros((600, 3)), y)
+    np.testing.assert_allclose(output(model, X), output(full, X), atol=1e-3)
+    assert model.dual_gap_ <= model.tol
+
+
+def test_a_gap_that_rounding_hides_is_not_told_as_none():
+    """Kernel values of 1e24 cancel in βᵀKβ: what is left of the sum says nothing."""
+    model = SVR(kernel="poly", degree=3, gamma=1.0, **FEW).fit(1e4 * X, Y)
+    assert model.dual_gap_ >= model.result_.landmark_gap * (1 - 1e-9)
+    assert model.certify(1e4 * X, Y) > 0.5

@@ -325,7 +325,7 @@ class ApproximableMachine(KernelMachine):
                 axis=1,
             )
             places = np.searchsorted(data.rows, self.support_)
-            energies = gram.energies(beta)
+            energies = gram.bounded_energies(beta)
             values = gram.combined(places, self.dual_coef_.T)
             out = []
             for k, problem in enumerate(problems):

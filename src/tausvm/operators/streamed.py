@@ -126,6 +126,16 @@ class StreamedKernel(Operator):
         self.over_rows(centres, add)
         return np.asarray(np.sum(parts, axis=0))
 
+    def bounded_energies(self, beta: Array) -> Array:
+        """βᵀKβ for every column of β, raised by what its sums may have rounded.
+
+        A certificate needs it from above. Where kernel values are so large that they have to
+        cancel, the sum alone may be anything, and less than nothing.
+        """
+        size = np.sqrt(np.maximum(self.diagonal, 0.0)) @ np.abs(beta)
+        rounding = float(np.finfo(np.float64).eps) * np.square(size)
+        return np.maximum(self.energies(beta), 0.0) + rounding
+
     def energies(self, beta: Array) -> Array:
         """βᵀKβ for every column of β, (p,): half of the matrix, once for all columns."""
         support = np.flatnonzero(beta.any(axis=1))

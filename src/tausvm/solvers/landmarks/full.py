@@ -157,11 +157,11 @@ def certified(
 
     gram.over_rows(gram.points.take(features.landmarks), both)
     pulled = features.weights(np.sum(sums, axis=0))
-    likely = None
+    likely, near = None, np.einsum("mp,mp->p", pulled, pulled)
     if sample is None:
-        energies = gram.energies(beta)
+        # K has at least what K̂ has of it
+        energies = np.maximum(gram.bounded_energies(beta), near)
     else:
-        near = np.einsum("mp,mp->p", pulled, pulled)
         energies = loose_energy(near, beta, features.left(rounding))
         likely = sampled_energy(features, beta, pulled, sample)
     approximate = features.operator

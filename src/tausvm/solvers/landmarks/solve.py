@@ -145,6 +145,8 @@ class _Run:
         began = self.options.clock()
         pivots, lower = self.chooser.first(count, lambda: self.options.clock() - began > until)
         self.cut = len(pivots) < count and not self.chooser.exhausted
+        if len(pivots) == 0:  # a kernel that is 0 at all rows: one function, that is 0 as well
+            pivots, lower = np.zeros(1, dtype=np.int64), np.ones((1, 1))
         if count >= self.most or len(pivots) < count:
             self.chooser = None  # the last choice: its memory is needed for the features
         self.features.extend(self.sample[pivots], lower)
