@@ -263,6 +263,14 @@ def test_beyond_the_exact_rows_a_sample_says_when_to_stop():
         assert other.gap_estimate == other.dual_gap <= one.dual_gap
 
 
+def test_no_more_landmarks_are_added_than_memory_has_room_for():
+    settings = Landmarks(gap=1e-9, first=20, megabytes=4 * N * 90 / 2**20)
+    assert settings.limit(N) == 90 and Landmarks().limit(1_000_000) == 524
+    (found,) = solve_landmarks([pose(SquaredPinball(0.5), rows())], settings)
+    assert len(found.landmarks) == 90 and found.dual_gap > 1e-9
+    assert Landmarks(first=20, megabytes=1e-6).limit(N) == 20
+
+
 def test_an_estimate_saves_gaps_that_are_too_large_anyway():
     problems = [pose(Pinball(0.5), rows())]
     plain = solve_landmarks(problems, Landmarks(gap=0.005, first=20))

@@ -253,7 +253,8 @@ class SVR(KernelRegressor):
         full problem, and ``tol`` that among functions of the landmarks. ``"auto"`` takes
         landmarks from 20,000 rows on.
     landmarks : int or None
-        Their number; None for as many as ``landmark_tol`` needs, 4,000 at most.
+        Their number; None for as many as ``landmark_tol`` needs, 4,000 at most or what
+        ``cache_size`` has room for.
     landmark_tol : float or None
         The relative gap to the full problem that is wanted, with a
         :class:`~sklearn.exceptions.ConvergenceWarning` where it is not met. None is 0.01, or no

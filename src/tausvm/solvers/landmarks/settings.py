@@ -36,7 +36,8 @@ class Landmarks:
     #: landmarks to begin with where their number is free, and by what they grow
     first: int = 250
     growth: int = 2
-    #: landmarks at most where their number is free: a Hessian of 128 MB
+    #: landmarks at most where their number is free: a Hessian of 128 MB. Fewer where features in
+    #: float32 would not fit into memory, but never less than ``first``
     most: int = 4000
     #: rows with β ≠ 0 up to which βᵀKβ is computed, 2e10 kernel values: about a minute and a half
     #: of one core for 10 features. Beyond, it is bounded in time n·m
@@ -65,6 +66,11 @@ class Landmarks:
     energy_share: float = 0.3
     pivoting: Pivoting = field(default_factory=Pivoting)
     solver: LinearAuto = field(default_factory=_solver)
+
+    def limit(self, n: int) -> int:
+        """Landmarks at most for n rows where their number is free."""
+        fits = int(self.megabytes * 2**20 / (4 * n))
+        return max(self.first, min(self.most, fits))
 
     @property
     def wanted(self) -> float | None:

@@ -83,7 +83,7 @@ class _Run:
         self.gram, self.started = gram, options.clock()
         n = len(gram)
         rng = np.random.default_rng(options.seed)
-        self.most = min(n, settings.most if settings.count is None else settings.count)
+        self.most = min(n, settings.limit(n) if settings.count is None else settings.count)
         self.sample = self._sample(rng)
         share = np.ones(n) if weight is None else weight
         self.chooser: PivotedCholesky | None = PivotedCholesky(
