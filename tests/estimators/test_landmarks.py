@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -245,3 +246,19 @@ def test_a_gap_that_rounding_hides_is_not_told_as_none():
     model = SVR(kernel="poly", degree=3, gamma=1.0, **FEW).fit(1e4 * X, Y)
     assert model.dual_gap_ >= model.result_.landmark_gap * (1 - 1e-9)
     assert model.certify(1e4 * X, Y) > 0.5
+
+
+def test_a_loose_bound_is_told_with_its_estimate():
+    """More rows than the gap is computed for: the settings of a fit, with a smaller number."""
+
+    class Few(QuantileSVR):
+        @property
+        def _landmark_settings(self):
+            return replace(super()._landmark_settings, exact_rows=100, first=30)
+
+    model = Few(tau=0.5, approximation="landmarks", landmark_tol=0.01)
+    with pytest.warns(ConvergenceWarning, match=r"loose bound; by a sample .* landmarks enough by"):
+        model.fit(X, Y)
+    result = model.result_
+    assert not result.exact and result.gap_estimate <= 0.01 < result.dual_gap == model.dual_gap_
+    assert model.certify(X, Y) <= 0.01

@@ -168,6 +168,8 @@ class ApproximableMachine(KernelMachine):
         if wanted is None or highest <= wanted:
             return
         about = "Take more landmarks, raise time_limit if there is one, or raise landmark_tol."
+        if worst.gap_estimate <= wanted:
+            about = "There are landmarks enough by that sample."
         if not worst.exact:
             about = (
                 f"That is a loose bound; by a sample of rows it is about {worst.gap_estimate:.2e}, "
