@@ -50,7 +50,7 @@ __all__ = [
 
 #: parts that may be named after ``import tausvm`` alone
 _PARTS = (
-    *("estimators", "kernels", "losses", "metrics", "operators", "persistence", "plotting"),
+    *("dask", "estimators", "kernels", "losses", "metrics", "operators", "persistence", "plotting"),
     *("selection", "solvers", "tabular"),
 )
 

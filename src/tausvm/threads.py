@@ -132,6 +132,16 @@ class _Pool(threading.local):
 _POOL = _Pool()
 
 
+@contextmanager
+def as_worker() -> Iterator[None]:
+    """A context for one of several threads that share the processors: it starts none itself."""
+    before, _POOL.inside = _POOL.inside, True
+    try:
+        yield
+    finally:
+        _POOL.inside = before
+
+
 def in_threads(
     calls: Sequence[Callable[[], Any]], n_jobs: int | None, shared: bool = False
 ) -> Iterator[Any]:

@@ -387,13 +387,21 @@ def _fold(
 def default_costs(
     rows: LinearOperator, data: TrainingSet, loss: Loss, number: int, scale_C: bool = False
 ) -> Array:
-    """C = 1/(2nλ), λ from 1 to 0.001/n, for rows of length one and y of spread one."""
+    """The values of C for these rows."""
     weight = data.weight
     n = float(weight.sum())
-    length = float(weight @ rows.squares()) / n
+    unit = 1.0 if scale_C else spread(data.y, weight)
+    return cost_grid(n, float(weight @ rows.squares()) / n, unit, loss, number)
+
+
+def cost_grid(n: float, length: float, unit: float, loss: Loss, number: int) -> Array:
+    """C = 1/(2nλ), λ from 1 to 0.001/n, for rows of length one and y of spread one.
+
+    ``length`` is the mean square of the rows' lengths, ``unit`` the spread of y in units of C.
+    """
     scale = 1.0 / length if length > 0 else 1.0
     if np.isfinite(loss.dual_terms(np.ones(1), np.ones(1)).upper[0]):  # grows linearly
-        scale *= 2.0 if scale_C else 2.0 * spread(data.y, weight)
+        scale *= 2.0 * unit
     low, high = scale / (2.0 * n), scale / (2.0 * SMALLEST_LAMBDA)
     if not 0 < low < high < np.inf:
         raise ValueError(

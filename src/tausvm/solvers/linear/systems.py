@@ -79,20 +79,10 @@ class Direct:
         self.largest = 0
 
     def solve(self, model: Model, wanted: float, stop: Callable[[], bool]) -> tuple[Array, float]:
-        d = model.rows.n_features
         # weights are 1/σ where σ counts: without that factor they outlive a change of σ
         unit = model.sigma if model.sigma > 0 else 1.0
         self._update(model.rows, model.slope * unit)
-        matrix = self.matrix / unit
-        np.einsum("ii->i", matrix)[:d] += 1.0
-        curvature = matrix[d, d] + model.bend
-        if not model.border or not curvature > 0:
-            return _solve_positive(matrix[:d, :d], -model.gradient), 0.0
-        border = matrix[:d, d]
-        flat = border / curvature
-        matrix = matrix[:d, :d] - np.outer(flat, border)
-        step = _solve_positive(matrix, flat * model.offset_gradient - model.gradient)
-        return step, float(-(model.offset_gradient + border @ step) / curvature)
+        return bordered_step(self.matrix / unit, model)
 
     def _update(self, rows: LinearOperator, weight: Array) -> None:
         d = rows.n_features
@@ -110,6 +100,20 @@ class Direct:
         self.matrix[d, :d] += border
         self.matrix[d, d] += change.sum()
         self.weight = weight
+
+
+def bordered_step(matrix: Array, model: Model) -> tuple[Array, float]:
+    """The minimum of a model by Σ D(x, 1)(x, 1)ᵀ, which is written to; b is eliminated first."""
+    d = len(model.gradient)
+    np.einsum("ii->i", matrix)[:d] += 1.0
+    curvature = matrix[d, d] + model.bend
+    if not model.border or not curvature > 0:
+        return _solve_positive(matrix[:d, :d], -model.gradient), 0.0
+    border = matrix[:d, d]
+    flat = border / curvature
+    inner = matrix[:d, :d] - np.outer(flat, border)
+    step = _solve_positive(inner, flat * model.offset_gradient - model.gradient)
+    return step, float(-(model.offset_gradient + border @ step) / curvature)
 
 
 def _solve_positive(matrix: Array, right: Array) -> Array:

@@ -1,0 +1,37 @@
+"""Linear machines on many machines, and predictions of every model, by Dask.
+
+The engine is Dask's: a scheduler of the user's choice runs one task a partition, and a worker that
+is lost costs its tasks. What is here are the sums over partitions that the solvers of
+:mod:`tausvm.solvers.linear` need, and a certificate over all rows.
+
+=============================  ================================================================
+:class:`LinearSVR`             and :class:`LinearQuantileSVR`, :class:`LinearExpectileSVR`: fits
+                               to Dask arrays and data frames, in a few passes over the data
+:class:`LinearSVRCV`           C by cross-validation, all folds and values of C in the same passes
+:func:`predict`                lazy predictions of any fitted or saved model
+=============================  ================================================================
+"""
+
+from __future__ import annotations
+
+try:
+    import dask  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "tausvm.dask needs dask and distributed, which are not installed: "
+        "pip install 'tausvm[dask]'"
+    ) from error
+
+from .linear import LinearExpectileSVR, LinearQuantileSVR, LinearSVR
+from .predicting import predict
+from .selection import LinearSVRCV
+from .settings import Plan
+
+__all__ = [
+    "LinearExpectileSVR",
+    "LinearQuantileSVR",
+    "LinearSVR",
+    "LinearSVRCV",
+    "Plan",
+    "predict",
+]

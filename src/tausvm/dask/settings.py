@@ -1,0 +1,42 @@
+"""The numbers of a fit on partitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the client may hold, and when another pass is worth while."""
+
+    #: megabytes of the random sample that the client solves first. 40,000 rows of 50 features: a
+    #: tenth of a second for a level, and a start from which Newton's method takes one step
+    sample_megabytes: float = 16.0
+    #: megabytes of rows near a corner of the loss that the client may hold; a fit that needs more
+    #: is refused
+    client_megabytes: float = 256.0
+    #: passes over the data at most, the first one included; most fits take 3 to 6
+    most_passes: int = 60
+    #: features up to which XᵀDX is summed up as a matrix: 32 MB a level and partial sum
+    direct: int = 2000
+    #: what conjugate gradients leave of the gradient for more features; a product is a pass
+    reduction: float = 0.1
+    #: products of conjugate gradients in one system at most
+    most_products: int = 20
+    #: rows within so many standard errors of the sample's solution are gathered
+    width: float = 3.0
+    #: the error left after a Newton step on a loss with corners, as a share of the step
+    left: float = 0.3
+    #: rows gathered at least: so many a feature, and so many more
+    rows_a_feature: int = 4
+    more_rows: int = 100
+    #: how much wider the band becomes after a step that did not lower the objective
+    widening: float = 3.0
+    #: what the solve on the gathered rows may leave of the gap, as a share of ``tol``
+    inner_share: float = 0.2
+    #: the share of ``client_megabytes`` that a band is expected to fill: a sample counts roughly
+    expected_share: float = 0.6
+    #: partial sums that one task adds up
+    branch: int = 8
+    #: seconds between two looks whether the scheduler is still there
+    heartbeat: float = 1.0

@@ -1,0 +1,457 @@
+"""What one pass brings back: the first look at the data, and sums at the points of all jobs.
+
+All functions here run on workers but the merging, and know one partition each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .._core.terms import responses
+from ..estimators.linear_machine import Posing
+from ..losses import Loss
+from ..operators import LinearOperator
+from ..solvers import Problem
+from ..solvers.units import Units
+from .partitions import Block
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+MEGABYTE = 2.0**20
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows, with the partition and the place in it that they came from."""
+
+    X: Any
+    y: Array
+    weight: Array
+    fold: NDArray[np.int16]
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @classmethod
+    def of(cls, block: Block, fold: NDArray[np.int16], index: Index) -> Rows:
+        weight = np.ascontiguousarray(block.weight[index])
+        return cls(block.X[index], block.y[index], weight, fold[index])
+
+    def take(self, index: Any) -> Rows:
+        return Rows(self.X[index], self.y[index], self.weight[index], self.fold[index])
+
+    @staticmethod
+    def joined(parts: Sequence[Rows]) -> Rows:
+        """One below the other; sparse where one of them is."""
+        if len(parts) == 1:
+            return parts[0]
+        matrices = [part.X for part in parts]
+        if any(sp.issparse(X) for X in matrices):
+            X = sp.vstack([sp.csr_matrix(X) for X in matrices], format="csr")
+        else:
+            X = np.concatenate(matrices)
+        return Rows(
+            X,
+            np.concatenate([part.y for part in parts]),
+            np.concatenate([part.weight for part in parts]),
+            np.concatenate([part.fold for part in parts]),
+        )
+
+    @property
+    def megabytes(self) -> float:
+        X = self.X
+        size = X.data.nbytes + X.indices.nbytes if sp.issparse(X) else X.nbytes
+        return (size + 18 * len(self)) / MEGABYTE
+
+
+# ---- the first pass ----
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How the first pass draws: a sample of so many megabytes, and folds."""
+
+    seed: int
+    megabytes: float
+    folds: int = 0
+
+    def fold_of(self, index: int, n: int) -> NDArray[np.int16]:
+        """The folds of the rows of a partition: the same in every pass."""
+        if self.folds == 0:
+            return np.zeros(n, dtype=np.int16)
+        draw = np.random.default_rng([self.seed, index, 1])
+        return draw.integers(self.folds, size=n, dtype=np.int16)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Counts, moments and a sample of all rows.
+
+    ``mean`` and ``squares`` are those of y, weighted: Σw(y − mean)². ``norms`` is Σ w‖x‖². The
+    sample holds the rows whose random ``keys`` are the smallest: every row below ``threshold``.
+    """
+
+    draw: Draw
+    n: int
+    fold_sizes: Index
+    weight: float
+    lightest: float
+    heaviest: float
+    low: float
+    high: float
+    mean: float
+    squares: float
+    norms: float
+    total: float
+    sample: Rows | None
+    keys: Array
+    threshold: float
+
+
+def summary(block: Block, draw: Draw) -> Summary:
+    """The first look at a partition."""
+    n, y, weight = len(block), block.y, block.weight
+    fold = draw.fold_of(block.index, n)
+    sizes = np.bincount(fold, minlength=max(draw.folds, 1)).astype(np.int64)
+    if n == 0:
+        nothing = np.empty(0)
+        return Summary(
+            draw,
+            0,
+            sizes,
+            0.0,
+            np.inf,
+            0.0,
+            np.inf,
+            -np.inf,
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+            None,
+            nothing,
+            1.0,
+        )
+    whole = float(weight.sum())
+    share = weight / whole
+    low = float(y.min())
+    mean = low + float(share @ (y - low))  # a mean far from 0 must not round
+    keys = np.random.default_rng([draw.seed, block.index, 0]).random(n)
+    order = np.argsort(keys)
+    row_bytes = Rows.of(block, fold, order[:1000]).megabytes / min(n, 1000)
+    order = order[: int(draw.megabytes / row_bytes) + 1]
+    found = Summary(
+        draw=draw,
+        n=n,
+        fold_sizes=sizes,
+        weight=whole,
+        lightest=float(weight.min()),
+        heaviest=float(weight.max()),
+        low=low,
+        high=float(y.max()),
+        mean=mean,
+        squares=float(weight @ np.square(y - mean)),
+        norms=float(weight @ LinearOperator(block.X).squares()),
+        total=float(y.sum()),
+        sample=Rows.of(block, fold, order),
+        keys=keys[order],
+        threshold=1.0 if len(order) == n else float(keys[order[-1]]),
+    )
+    return _within(found)
+
+
+def merged_summaries(parts: list[Summary]) -> Summary:
+    """The summary of several partitions."""
+    some = [part for part in parts if part.n > 0]
+    if not some:
+        return parts[0]
+    weight = sum(part.weight for part in some)
+    low = min(part.low for part in some)
+    mean = low + sum(part.weight / weight * (part.mean - low) for part in some)
+    squares = sum(part.squares + part.weight * (part.mean - mean) ** 2 for part in some)
+    threshold = min(part.threshold for part in some)
+    sampled = []
+    for part in some:
+        assert part.sample is not None
+        sampled.append(part.sample.take(part.keys <= threshold))
+    return _within(
+        Summary(
+            draw=some[0].draw,
+            n=sum(part.n for part in some),
+            fold_sizes=np.sum([part.fold_sizes for part in some], axis=0),
+            weight=weight,
+            lightest=min(part.lightest for part in some),
+            heaviest=max(part.heaviest for part in some),
+            low=low,
+            high=max(part.high for part in some),
+            mean=mean,
+            squares=squares,
+            norms=sum(part.norms for part in some),
+            total=sum(part.total for part in some),
+            sample=Rows.joined(sampled),
+            keys=np.concatenate([part.keys[part.keys <= threshold] for part in some]),
+            threshold=threshold,
+        )
+    )
+
+
+def _within(found: Summary) -> Summary:
+    """With as much of the sample as there is room for: the rows of the smallest keys."""
+    assert found.sample is not None
+    megabytes, room = found.sample.megabytes, found.draw.megabytes
+    if megabytes <= room:
+        return found
+    count = max(2, int(len(found.keys) * room / megabytes))
+    if count >= len(found.keys):
+        return found
+    order = np.argsort(found.keys)[:count]
+    keys = found.keys[order]
+    return replace(found, sample=found.sample.take(order), keys=keys, threshold=float(keys[-1]))
+
+
+# ---- the passes after it ----
+
+
+@dataclass(frozen=True)
+class Job:
+    """One machine to fit: a loss at a cost, on all rows but those of one fold (−1: on all)."""
+
+    loss: Loss
+    C: float
+    fold: int = -1
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all jobs have in common: units of y, the offset, folds, and room on the client."""
+
+    units: Units
+    #: what C counts in
+    unit: float
+    #: whether b is free, and else the constant column of a penalised one
+    free: bool
+    column: float
+    draw: Draw
+    #: megabytes of gathered rows
+    room: float
+
+    def problem(self, rows: Rows | Block, job: Job, scale: float = 1.0) -> Problem:
+        """The problem of a job on some rows, in units of its own, costs multiplied by ``scale``."""
+        posing = Posing(
+            rows.y,
+            rows.weight if scale == 1.0 else rows.weight * scale,
+            self.units.targets(rows.y),
+            self.units,
+            self.unit,
+            self.free,
+            self.column,
+        )
+        return replace(posing.problem(LinearOperator(rows.X), job.loss, job.C), units=Units())
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A point of a job, and what is wanted there, in units of its own.
+
+    With a ``radius`` the matrix is that of the rows within it of a corner; with ``gather`` these
+    rows come back, and the sums of β are over the others.
+    """
+
+    job: Job
+    w: Array
+    b: float
+    radius: float = 0.0
+    gather: bool = False
+    matrix: bool = False
+    #: instead of all else: a vector (v, a) for Σ D(x, 1)(xᵀv + a), with D at the point
+    product: Array | None = None
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over rows at one point: of losses, β, βy − g(β) and βx.
+
+    ``matrix`` is Σ D(x, 1)(x, 1)ᵀ, ``product`` that times a vector, or its diagonal where neither
+    the matrix nor a product was asked for.
+    """
+
+    loss: float
+    total: float
+    value: float
+    pulled: Array
+    matrix: Array | None = None
+    product: Array | None = None
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(
+            self.loss + other.loss,
+            self.total + other.total,
+            self.value + other.value,
+            self.pulled + other.pulled,
+            _plus(self.matrix, other.matrix),
+            _plus(self.product, other.product),
+        )
+
+
+def _plus(one: Array | None, other: Array | None) -> Array | None:
+    return None if one is None or other is None else one + other
+
+
+@dataclass(frozen=True)
+class Look:
+    """The sums of all asks, and the rows gathered; ``n`` and ``y`` tell whether data changed.
+
+    ``rows`` is None where more were near corners than there is room for; ``count`` are they.
+    """
+
+    n: int
+    y: float
+    sums: list[Sums]
+    count: int
+    rows: tuple[Rows, ...] | None
+
+
+def look(block: Block, given: tuple[Setting, list[Ask]]) -> Look:
+    """The sums of one partition."""
+    setting, asks = given
+    fold = setting.draw.fold_of(block.index, len(block))
+    parts: dict[int, Part] = {}
+    for ask in asks:
+        if ask.job.fold not in parts:
+            parts[ask.job.fold] = Part.without(block, fold, ask.job.fold)
+    views = [_View(setting, parts[ask.job.fold], ask) for ask in asks]
+    out = np.zeros(len(block), dtype=bool)
+    for view in views:
+        if view.ask.gather:
+            out[view.part.index[view.near]] = True
+    rows: tuple[Rows, ...] | None = ()
+    if out.any():
+        rows = _within_room((Rows.of(block, fold, np.flatnonzero(out)),), setting.room)
+    sums = [view.sums(out) for view in views]
+    return Look(len(block), float(block.y.sum()), sums, int(out.sum()), rows)
+
+
+def merged_looks(parts: list[Look]) -> Look:
+    """The sums of several partitions; what was merged stays, a lost worker may ask for it again."""
+    sums = list(parts[0].sums)
+    rows: tuple[Rows, ...] | None = parts[0].rows
+    for part in parts[1:]:
+        sums = [one + other for one, other in zip(sums, part.sums, strict=True)]
+        rows = None if rows is None or part.rows is None else rows + part.rows
+    return Look(
+        sum(part.n for part in parts),
+        sum(part.y for part in parts),
+        sums,
+        sum(part.count for part in parts),
+        rows,
+    )
+
+
+def _within_room(rows: tuple[Rows, ...], room: float) -> tuple[Rows, ...] | None:
+    return rows if sum(part.megabytes for part in rows) <= room else None
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a partition, and where they stand in it."""
+
+    rows: Rows | Block
+    index: Index
+
+    @classmethod
+    def without(cls, block: Block, fold: NDArray[np.int16], left_out: int) -> Part:
+        """All rows but those of one fold."""
+        return cls._of(block, fold, np.flatnonzero(fold != left_out))
+
+    @classmethod
+    def only(cls, block: Block, fold: NDArray[np.int16], kept: int) -> Part:
+        """The rows of one fold."""
+        return cls._of(block, fold, np.flatnonzero(fold == kept))
+
+    @classmethod
+    def _of(cls, block: Block, fold: NDArray[np.int16], index: Index) -> Part:
+        whole = len(index) == len(block)
+        return cls(block if whole else Rows.of(block, fold, index), index)
+
+
+class _View:
+    """The rows of a partition as one ask sees them."""
+
+    def __init__(self, setting: Setting, part: Part, ask: Ask) -> None:
+        self.ask, self.part = ask, part
+        self.near = np.zeros(len(part.index), dtype=bool)
+        self.problem: Problem | None = None
+        if len(part.index) == 0:
+            return
+        self.problem = problem = setting.problem(part.rows, ask.job)
+        self.fitted = problem.values(ask.w)
+        residual = problem.y - self.fitted - ask.b
+        self.beta, self.slope = responded(problem, residual)
+        if ask.radius > 0:
+            self.near, self.slope = near_corners(problem, residual, ask.radius)
+
+    def sums(self, out: NDArray[np.bool_]) -> Sums:
+        """The sums, without the β of rows that go out to the client."""
+        ask, problem, d = self.ask, self.problem, len(self.ask.w)
+        matrix = np.zeros((d + 1, d + 1)) if ask.matrix else None
+        if problem is None:
+            product = None if ask.matrix or ask.gather else np.zeros(d + 1)
+            return Sums(0.0, 0.0, 0.0, np.zeros(d), matrix, product)
+        rows = problem.operator
+        if ask.product is not None:
+            inner = self.slope * (rows.values(ask.product[:d]) + ask.product[d])
+            product = np.append(rows.function(inner), inner.sum())
+            return Sums(0.0, 0.0, 0.0, np.zeros(d), None, product)
+        beta = np.where(out[self.part.index], 0.0, self.beta) if ask.gather else self.beta
+        return Sums(
+            loss=problem.terms.total_loss(problem.y, self.fitted, ask.b),
+            total=float(beta.sum()),
+            value=float(beta @ problem.y) - problem.terms.total_value(beta),
+            pulled=rows.function(beta),
+            matrix=bordered(rows, self.slope) if ask.matrix else None,
+            product=None if ask.matrix or ask.gather else self._diagonal(),
+        )
+
+    def _diagonal(self) -> Array:
+        """Σ D(x², 1)."""
+        assert self.problem is not None
+        return np.append(self.problem.operator.column_squares(self.slope), self.slope.sum())
+
+
+def responded(problem: Problem, residual: Array) -> tuple[Array, Array]:
+    """The β that residuals ask for, and their derivatives."""
+    beta, slope = np.empty(problem.n), np.empty(problem.n)
+    responses(problem.terms.numbers, residual, 0.0, np.zeros(1), beta, slope)
+    return beta, slope
+
+
+def near_corners(problem: Problem, residual: Array, radius: float) -> tuple[Any, Array]:
+    """Which rows lie within a radius of a corner, and the curvature of the loss smeared over it.
+
+    The slope of the loss rises by ``jump`` at a corner; that spread evenly over twice the radius is
+    the second derivative that Newton's method takes.
+    """
+    terms = problem.terms
+    near = np.abs(np.abs(residual) - terms.kink) <= radius
+    both = terms.kink <= 0
+    jump = np.where(
+        both, terms.upper - terms.lower, np.where(residual > 0, terms.upper, -terms.lower)
+    )
+    return near, np.where(near, jump / (2.0 * radius), 0.0)
+
+
+def bordered(rows: LinearOperator, weight: Array) -> Array:
+    """Σ weightᵢ (xᵢ, 1)(xᵢ, 1)ᵀ."""
+    d = rows.n_features
+    matrix = np.empty((d + 1, d + 1))
+    matrix[:d, :d] = rows.outer(weight)
+    matrix[:d, d] = matrix[d, :d] = rows.function(weight)
+    matrix[d, d] = weight.sum()
+    return matrix
