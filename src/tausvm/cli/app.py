@@ -29,6 +29,7 @@ from .options import (
     read_metric,
     read_names,
     share,
+    with_address,
 )
 from .predicting import (
     check_folder,
@@ -157,6 +158,15 @@ def fit(
         str | None, _model(metavar="LOSS", help="For kinds with a choice: what they estimate.")
     ] = None,
     positive: Annotated[str | None, _model(metavar="LABEL", help="The positive class.")] = None,
+    dask: Annotated[
+        str | None,
+        _data(
+            metavar="[ADDRESS]",
+            help="Read DATA, a folder or 'pattern' of Parquet files, by partition, for --kind "
+            "linear: on the Dask cluster whose scheduler has this address, or on this machine "
+            "alone.",
+        ),
+    ] = None,
     tune: Annotated[
         bool, _model("--tune", help="Choose C and γ by cross-validation, for every level.")
     ] = False,
@@ -239,7 +249,12 @@ def fit(
     )
     check_folder(save_to)
     messages = error_console()
-    fitted = fit_file(data, chosen, settings, options, messages)
+    if dask is None:
+        fitted = fit_file(data, chosen, settings, options, messages)
+    else:
+        from .partitioned import fit_partitions
+
+        fitted = fit_partitions(data, dask, chosen, settings, options)
     try:
         save(fitted.model, save_to, card=fitted.card)
     except OSError as error:
@@ -369,7 +384,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command; every error is one line on stderr."""
     messages = error_console()
     try:
-        code = app(args=list(arguments), prog_name="tausvm", standalone_mode=False)
+        code = app(args=with_address(arguments), prog_name="tausvm", standalone_mode=False)
         if code == errors.INTERRUPTED:
             _say(messages, "interrupted")
         return int(code or 0)

@@ -84,7 +84,7 @@ def fit_file(
             rows = _rows(data.X[X.columns] if columns else X, train)
             model.fit(rows, data.y[train], **({} if weight is None else weights))
         except ValueError as error:
-            raise _as_option(error) from error
+            raise as_option(error) from error
     seconds = time.perf_counter() - started
     found = isinstance(machine, GridSearchCV)
     if found:  # what is saved is the model that was found, not the search
@@ -276,7 +276,7 @@ def _scores(model: Pipeline, kind: Kind, settings: Settings, X: Any, y: Any) -> 
     return classification_scores(model, y == 1, decided, tau)
 
 
-def _as_option(error: ValueError) -> InputError:
+def as_option(error: ValueError) -> InputError:
     """The complaint of an estimator, with the option that it is about."""
     message = str(error).splitlines()[0]
     about = re.match(

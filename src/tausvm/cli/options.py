@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 
 from ..kernels import KERNELS
 from ..selection.views import METRICS
@@ -101,3 +103,18 @@ def check_unused(kind: str, unused: tuple[str, ...], given: dict[str, bool]) -> 
     for option in unused:
         if given[option]:
             raise InputError(f"{option}: means nothing to --kind {kind}; leave it out")
+
+
+def with_address(arguments: Sequence[str]) -> list[str]:
+    """The arguments with the address that a bare ``--dask`` stands for: no cluster.
+
+    What follows is the address only if it looks like one: ``tcp://…``, or a host and a port.
+    """
+    out: list[str] = []
+    for k, argument in enumerate(arguments):
+        out.append(argument)
+        if argument == "--dask":
+            after = arguments[k + 1] if k + 1 < len(arguments) else ""
+            if not re.fullmatch(r"\w+://\S+|[\w.-]+:\d+", after):
+                out.append("local")
+    return out

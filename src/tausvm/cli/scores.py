@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,16 @@ from .. import inspection
 def regression_scores(model: Any, y: Any, predictions: Any) -> dict[str, Any]:
     """Loss and coverage of every level, and the share of rows where levels cross."""
     scored = inspection.score_levels(model, y, predictions)
-    rows = [
+    crossings = inspection.crossings(model, predictions)
+    return {"levels": level_rows(model, scored), "crossings": crossings}
+
+
+def level_rows(model: Any, scored: Sequence[inspection.LevelScore]) -> list[dict[str, Any]]:
+    """A row a level: its scores, and the figures of its machine."""
+    return [
         {"tau": s.tau, "loss": s.loss, "coverage": s.coverage, **_machine_figures(model, k)}
         for k, s in enumerate(scored)
     ]
-    return {"levels": rows, "crossings": inspection.crossings(model, predictions)}
 
 
 def classification_scores(

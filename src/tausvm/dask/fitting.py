@@ -71,7 +71,9 @@ class Fit:
         self.partitions, self.solver, self.options = partitions, solver, options
         self.plan: Plan = partitions.plan
         self.started = options.clock()
-        draw = Draw(options.seed, self.plan.sample_megabytes, folds)
+        plan = self.plan
+        share = plan.sample_megabytes * min(1.0, plan.sample_excess / len(partitions))
+        draw = Draw(options.seed, plan.sample_megabytes, share, plan.sample_fewest, folds)
         self.summary: Summary = partitions.reduce(summary, merged_summaries, draw)
         self._check()
         assert self.summary.sample is not None

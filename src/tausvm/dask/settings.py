@@ -12,6 +12,10 @@ class Plan:
     #: megabytes of the random sample that the client solves first. 40,000 rows of 50 features: a
     #: tenth of a second for a level, and a start from which Newton's method takes one step
     sample_megabytes: float = 16.0
+    #: how many times its part of the sample a partition may send, and rows at least: partitions of
+    #: which the largest has so many times the mean's rows still make a whole sample
+    sample_excess: float = 4.0
+    sample_fewest: int = 100
     #: megabytes of rows near a corner of the loss that the client may hold; a fit that needs more
     #: is refused
     client_megabytes: float = 256.0

@@ -76,10 +76,17 @@ class Rows:
 
 @dataclass(frozen=True)
 class Draw:
-    """How the first pass draws: a sample of so many megabytes, and folds."""
+    """How the first pass draws: a sample of so many megabytes, and folds.
+
+    ``share`` are the megabytes that one partition may send of it: more than its part, so that the
+    sample is whole where partitions are not of one size.
+    """
 
     seed: int
     megabytes: float
+    share: float
+    #: rows that a partition sends at least
+    fewest: int
     folds: int = 0
 
     def fold_of(self, index: int, n: int) -> NDArray[np.int16]:
@@ -146,8 +153,8 @@ def summary(block: Block, draw: Draw) -> Summary:
     keys = np.random.default_rng([draw.seed, block.index, 0]).random(n)
     order = np.argsort(keys)
     row_bytes = Rows.of(block, fold, order[:1000]).megabytes / min(n, 1000)
-    order = order[: int(draw.megabytes / row_bytes) + 1]
-    found = Summary(
+    order = order[: max(draw.fewest, int(draw.share / row_bytes))]
+    return Summary(
         draw=draw,
         n=n,
         fold_sizes=sizes,
@@ -164,7 +171,6 @@ def summary(block: Block, draw: Draw) -> Summary:
         keys=keys[order],
         threshold=1.0 if len(order) == n else float(keys[order[-1]]),
     )
-    return _within(found)
 
 
 def merged_summaries(parts: list[Summary]) -> Summary:
@@ -176,44 +182,43 @@ def merged_summaries(parts: list[Summary]) -> Summary:
     low = min(part.low for part in some)
     mean = low + sum(part.weight / weight * (part.mean - low) for part in some)
     squares = sum(part.squares + part.weight * (part.mean - mean) ** 2 for part in some)
-    threshold = min(part.threshold for part in some)
-    sampled = []
-    for part in some:
-        assert part.sample is not None
-        sampled.append(part.sample.take(part.keys <= threshold))
-    return _within(
-        Summary(
-            draw=some[0].draw,
-            n=sum(part.n for part in some),
-            fold_sizes=np.sum([part.fold_sizes for part in some], axis=0),
-            weight=weight,
-            lightest=min(part.lightest for part in some),
-            heaviest=max(part.heaviest for part in some),
-            low=low,
-            high=max(part.high for part in some),
-            mean=mean,
-            squares=squares,
-            norms=sum(part.norms for part in some),
-            total=sum(part.total for part in some),
-            sample=Rows.joined(sampled),
-            keys=np.concatenate([part.keys[part.keys <= threshold] for part in some]),
-            threshold=threshold,
-        )
+    threshold = _threshold(some)
+    kept = [part.keys <= threshold for part in some]
+    return Summary(
+        draw=some[0].draw,
+        n=sum(part.n for part in some),
+        fold_sizes=np.sum([part.fold_sizes for part in some], axis=0),
+        weight=weight,
+        lightest=min(part.lightest for part in some),
+        heaviest=max(part.heaviest for part in some),
+        low=low,
+        high=max(part.high for part in some),
+        mean=mean,
+        squares=squares,
+        norms=sum(part.norms for part in some),
+        total=sum(part.total for part in some),
+        sample=Rows.joined(
+            [
+                part.sample.take(few)
+                for part, few in zip(some, kept, strict=True)
+                if part.sample is not None
+            ]
+        ),
+        keys=np.concatenate([part.keys[few] for part, few in zip(some, kept, strict=True)]),
+        threshold=threshold,
     )
 
 
-def _within(found: Summary) -> Summary:
-    """With as much of the sample as there is room for: the rows of the smallest keys."""
-    assert found.sample is not None
-    megabytes, room = found.sample.megabytes, found.draw.megabytes
-    if megabytes <= room:
-        return found
-    count = max(2, int(len(found.keys) * room / megabytes))
-    if count >= len(found.keys):
-        return found
-    order = np.argsort(found.keys)[:count]
-    keys = found.keys[order]
-    return replace(found, sample=found.sample.take(order), keys=keys, threshold=float(keys[-1]))
+def _threshold(parts: Sequence[Summary]) -> float:
+    """Up to which key rows stay in the sample: as many as there is room for, the smallest first."""
+    threshold = min(part.threshold for part in parts)
+    megabytes = sum(part.sample.megabytes for part in parts if part.sample is not None)
+    room = parts[0].draw.megabytes
+    keys = np.concatenate([part.keys for part in parts])
+    count = max(2, int(len(keys) * room / megabytes)) if megabytes > room else len(keys)
+    if count < len(keys):
+        threshold = min(threshold, float(np.partition(keys, count - 1)[count - 1]))
+    return threshold
 
 
 # ---- the passes after it ----
