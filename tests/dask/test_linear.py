@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -179,6 +180,21 @@ def test_dataframes() -> None:
     predicted = model.predict(table[features])
     assert list(predicted.columns) == ["quantile_0.2", "quantile_0.8"]
     np.testing.assert_allclose(predicted.compute(), model.predict(frame[features]))
+
+
+def test_one_column_of_many_files(tmp_path: Path) -> None:
+    """Dask would read y from several files at once, and X from one at a time."""
+    pytest.importorskip("pyarrow", reason="Parquet files need pyarrow")
+    X, y, weight = rows(3000, 30)
+    frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(30)]).assign(y=y, weight=weight)
+    for k in range(10):
+        frame.iloc[300 * k : 300 * (k + 1)].to_parquet(tmp_path / f"{k}.parquet", index=False)
+    table = dd.read_parquet(str(tmp_path / "*.parquet"))
+    features = list(frame.columns[:30])
+    model = lazy.LinearExpectileSVR()
+    model.fit(table[features], table["y"], sample_weight=table["weight"], plan=SMALL)
+    single = tausvm.LinearExpectileSVR().fit(X, y, sample_weight=weight)
+    assert_same(model, single)
 
 
 def test_empty_partitions() -> None:

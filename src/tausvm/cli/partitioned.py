@@ -65,17 +65,17 @@ def fit_partitions(
     data: Path, address: str, kind: Kind, settings: Settings, options: FitOptions
 ) -> Fitted:
     """Read, prepare, fit and score without ever holding all rows."""
-    dask = _dask()
+    partitioned = _partitioned()
     _check(kind, options)
     with _cluster(address):
-        frame = _read(dask, data)
+        frame = _read(data)
         sample = _sample(frame, settings.seed)
         table = Table(data, frame=sample)
         reading, told = _reading(table, options)
         target = str(options.target)
         settings = replace(settings, spread=float(frame[target].std().compute()) or 1.0)
-        X, y, weight = _collections(dask, frame, reading)
-        machine = _machine(kind, settings, options.tune)
+        X, y, weight = _collections(frame, reading)
+        machine = _machine(partitioned, kind, settings, options.tune)
         started = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -89,7 +89,7 @@ def fit_partitions(
         told += [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
         fitted = getattr(machine, "best_estimator_", machine).single()
         model = Pipeline([(PREPARE, reading.prepare), (MODEL, fitted)])
-        scores, rows = _scores(dask, model, frame, reading)
+        scores, rows = _scores(model, frame, reading)
     if options.tune:
         scores["levels"] = [{**row, **machine.best_params_} for row in scores["levels"]]
     states = {row["status"] for row in scores["levels"] if row["status"] is not None}
@@ -113,7 +113,8 @@ def fit_partitions(
     return Fitted(model, card, told, states <= {Status.SOLVED.value})
 
 
-def _dask() -> Any:
+def _partitioned() -> Any:
+    """The part of the library that the extra is for."""
     try:
         from .. import dask
     except ImportError as error:
@@ -149,7 +150,7 @@ def _cluster(address: str) -> Iterator[None]:
         yield
 
 
-def _read(dask: Any, data: Path) -> Any:
+def _read(data: Path) -> Any:
     """The files as a dask dataframe, a partition each or more."""
     import dask.dataframe as dd
 
@@ -202,10 +203,12 @@ def _reading(table: Table, options: FitOptions) -> tuple[Reading, list[str]]:
     return reading, told
 
 
-def _collections(dask: Any, frame: Any, reading: Reading) -> tuple[Any, Any, Any]:
+def _collections(frame: Any, reading: Reading) -> tuple[Any, Any, Any]:
     """X, y and weights as lazy arrays, partition by partition."""
     import dask.array as da
     from dask import delayed
+
+    from ..dask.partitions import delayed_parts
 
     width = len(reading.prepare.feature_groups_)
     shared = delayed(reading, traverse=False)
@@ -213,7 +216,7 @@ def _collections(dask: Any, frame: Any, reading: Reading) -> tuple[Any, Any, Any
     def vector(name: str) -> Any:
         parts = [
             da.from_delayed(delayed(_values)(shared, k, part, name), (np.nan,), dtype=float)
-            for k, part in enumerate(frame[[name]].to_delayed())
+            for k, part in enumerate(delayed_parts(frame[[name]]))
         ]
         return da.concatenate(parts)
 
@@ -221,7 +224,7 @@ def _collections(dask: Any, frame: Any, reading: Reading) -> tuple[Any, Any, Any
     X = da.concatenate(
         [
             da.from_delayed(delayed(_features)(shared, k, part), (np.nan, width), dtype=float)
-            for k, part in enumerate(frame[names].to_delayed())
+            for k, part in enumerate(delayed_parts(frame[names]))
         ]
     )
     weight = None if reading.weight is None else vector(reading.weight)
@@ -236,23 +239,23 @@ def _values(reading: Reading, index: int, part: pd.DataFrame, name: str) -> Any:
     return reading.values(index, part, name)
 
 
-def _machine(kind: Kind, settings: Settings, tune: bool) -> Any:
+def _machine(partitioned: Any, kind: Kind, settings: Settings, tune: bool) -> Any:
     """The machine of a kind, as it is for partitions."""
-    from .. import dask as partitioned
-
     if tune and settings.loss != "svr":
         raise InputError("--tune: works with --dask for --loss svr only; give --C")
     single = kind.tune(settings) if tune and kind.tune is not None else kind.make(settings)
     return getattr(partitioned, type(single).__name__)(**single.get_params(deep=False))
 
 
-def _scores(dask: Any, model: Pipeline, frame: Any, reading: Reading) -> tuple[dict[str, Any], int]:
+def _scores(model: Pipeline, frame: Any, reading: Reading) -> tuple[dict[str, Any], int]:
     """Loss and coverage of every level over all partitions, and the number of rows."""
     from dask import compute, delayed
 
+    from ..dask.partitions import delayed_parts
+
     names = [c.name for c in reading.columns]
     shared, machine = delayed(reading, traverse=False), delayed(model, traverse=False)
-    parts = frame[[*names, reading.target]].to_delayed()
+    parts = delayed_parts(frame[[*names, reading.target]])
     tasks = [delayed(_scored)(shared, machine, k, part) for k, part in enumerate(parts)]
     found: Sequence[Any] = [one for one in compute(*tasks) if one is not None]
     rows = sum(n for n, _, _ in found)

@@ -99,7 +99,7 @@ class Partitions:
         self.n_features = int(X.shape[1])
         if self.n_features < 1:
             raise ValueError("X must have at least one column, got none")
-        rows = _delayed(X)
+        rows = delayed_parts(X)
         self.parts = list(
             zip(
                 rows,
@@ -142,10 +142,19 @@ def collection_kind(X: Any) -> str:
     return "array" if hasattr(X, "chunks") else ""
 
 
-def _delayed(collection: Any) -> list[Any]:
-    """One delayed object a partition."""
-    found = collection.to_delayed()
-    return list(np.asarray(found, dtype=object).ravel())
+def delayed_parts(collection: Any) -> list[Any]:
+    """One delayed object a partition.
+
+    Dask reads several files at once where few of their columns are asked for. Here that would
+    leave X, y and weights with other partitions each, so it is not to.
+    """
+    if hasattr(collection, "npartitions") and not hasattr(collection, "chunks"):
+        with dask.config.set({"optimization.tune.active": False}):
+            parts = list(collection.to_delayed())
+        if len(parts) != collection.npartitions:  # a version that does not know that setting
+            parts = list(collection.to_delayed(optimize_graph=False))
+        return parts
+    return list(np.asarray(collection.to_delayed(), dtype=object).ravel())
 
 
 def _aligned(name: str, given: Any, count: int, lengths: tuple[int, ...] | None) -> list[Any]:
@@ -156,7 +165,7 @@ def _aligned(name: str, given: Any, count: int, lengths: tuple[int, ...] | None)
         known = getattr(given, "chunks", None)
         if known is not None and lengths is not None and known[0] != lengths:
             given = given.rechunk({0: lengths}) if sum(known[0]) == sum(lengths) else given
-        parts = _delayed(given)
+        parts = delayed_parts(given)
         if len(parts) != count:
             raise ValueError(
                 f"{name} must have the partitions of X, got {len(parts)} where X has {count}"
