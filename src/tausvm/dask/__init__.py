@@ -1,4 +1,4 @@
-"""Linear machines on many machines, and predictions of every model, by Dask.
+"""Machines on many machines, and predictions of every model, by Dask.
 
 The engine is Dask's: a scheduler of the user's choice runs one task a partition, and a worker that
 is lost costs its tasks. What is here are the sums over partitions that the solvers of
@@ -7,6 +7,8 @@ is lost costs its tasks. What is here are the sums over partitions that the solv
 =============================  ================================================================
 :class:`LinearSVR`             and :class:`LinearQuantileSVR`, :class:`LinearExpectileSVR`: fits
                                to Dask arrays and data frames, in a few passes over the data
+:class:`SVR`                   and :class:`QuantileSVR`, :class:`ExpectileSVR`: kernel machines,
+                               by landmarks
 :class:`LinearSVRCV`           C by cross-validation, all folds and values of C in the same passes
 :func:`predict`                lazy predictions of any fitted or saved model
 =============================  ================================================================
@@ -22,16 +24,20 @@ except ImportError as error:
         "pip install 'tausvm[dask]'"
     ) from error
 
+from .landmarks import SVR, ExpectileSVR, QuantileSVR
 from .linear import LinearExpectileSVR, LinearQuantileSVR, LinearSVR
 from .predicting import predict
 from .selection import LinearSVRCV
 from .settings import Plan
 
 __all__ = [
+    "SVR",
+    "ExpectileSVR",
     "LinearExpectileSVR",
     "LinearQuantileSVR",
     "LinearSVR",
     "LinearSVRCV",
     "Plan",
+    "QuantileSVR",
     "predict",
 ]

@@ -98,12 +98,16 @@ class DaskMachine(LinearMachine):
 
         It needs no Dask, and is what to save.
         """
-        kind = getattr(single, type(self).__name__)
-        machine = kind(**self.get_params(deep=False))
-        for name, value in vars(self).items():
-            if name.endswith("_") and name != "n_passes_":
-                setattr(machine, name, value)
-        return machine
+        return single_machine(self, single)
+
+
+def single_machine(machine: Any, module: Any) -> Any:
+    """A machine on partitions as the class of its name in a module of single ones."""
+    alone = getattr(module, type(machine).__name__)(**machine.get_params(deep=False))
+    for name, value in vars(machine).items():
+        if name != "n_passes_":
+            setattr(alone, name, value)
+    return alone
 
 
 def note_features(machine: Any, partitions: Partitions) -> None:

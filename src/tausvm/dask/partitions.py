@@ -8,6 +8,7 @@ worker was lost.
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -113,6 +114,18 @@ class Partitions:
 
     def __len__(self) -> int:
         return len(self.parts)
+
+    def mapped(self, function: Callable[[Any], Any], n_features: int) -> Partitions:
+        """The same rows with other features, computed from a partition's matrix in every pass."""
+        shape = delayed(Shape(self.n_features, self.names), traverse=False)
+        function = delayed(function, traverse=False)
+        made = copy.copy(self)
+        made.n_features, made.names = n_features, None
+        made.parts = [
+            (delayed(_mapped, pure=False)(function, index, part[0], shape), *part[1:])
+            for index, part in enumerate(self.parts)
+        ]
+        return made
 
     def reduce(self, work: Callable[..., T], merge: Callable[[list[T]], T], given: Any) -> T:
         """The merged ``work(block, given)`` of all partitions: one pass over the data."""
@@ -244,6 +257,14 @@ def _by_client(client: Any, task: Any, heartbeat: float) -> Any:
 
 
 # ---- on the workers ----
+
+
+def _mapped(function: Callable[[Any], Any], index: int, X: Any, shape: Shape) -> Any:
+    def fault(told: str) -> BadPartition:
+        return BadPartition(index, told)
+
+    with as_worker():
+        return function(_matrix(X, shape, fault))
 
 
 def _on_worker(
