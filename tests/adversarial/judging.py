@@ -306,9 +306,19 @@ def kernel_claims(data: Data, model: Any, K: Gram) -> Iterator[Claim]:
         levels = list(losses(data, model, name))
         targets = [data.y] * len(levels)
     assert len(levels) == len(shown) == len(beta)
+    results = model.result_ if isinstance(model.result_, list) else [model.result_]
     for k, (place, loss) in enumerate(levels):
+        # landmarks have dual variables of all rows beside the coefficients of a few
+        duals = long(results[k].beta) if hasattr(results[k], "landmarks") else None
         truth = kernel_truth(
-            K, targets[k], loss, offset, beta[k], L(model.intercept_[k]), predicted[:, k]
+            K,
+            targets[k],
+            loss,
+            offset,
+            beta[k],
+            L(model.intercept_[k]),
+            predicted[:, k],
+            dual_of=duals,
         )
         yield Claim(place, float(shown[k]), truth)
 

@@ -309,10 +309,14 @@ class Draw:
         elif name in LINEAR:
             if self.chance(0.2):
                 params["intercept_scaling"] = self.pick(1.0, self.power(-3, 3))
-            params["solver"] = self.pick(*["auto"] * 6, "dual_cd", "newton")
+            params["solver"] = self.pick(*["auto"] * 6, "dual_cd", "newton", "interior_point")
         else:
             others = ["block", "smo", "interior_point"] + ["newton"] * squared
             params["solver"] = self.pick(*["auto"] * 12, *others)
+            numbers = isinstance(params["kernel"], str) and params["kernel"] != "precomputed"
+            if params["solver"] == "auto" and numbers and self.chance(0.15):
+                params["approximation"] = "landmarks"
+                params["landmarks"] = round(self.power(0, 2))
             if name != "TauSVC":
                 optional["clip"] = self.pick(None, None, None, "range")
         return params, optional

@@ -280,17 +280,20 @@ def kernel_truth(
     intercept: Long,
     predicted: Long,
     interpolated: Long | None = None,
+    dual_of: Long | None = None,
 ) -> Truth:
     """The truth of a kernel machine: f = Σ βᵢ k(xᵢ, ·), as its predictions have it.
 
     ``interpolated`` is what β was interpolated between: its roundoff is relative to that.
+    ``dual_of`` are the dual variables where they are not β, as with landmarks.
     """
     fitted = K.values @ beta
     size = K.size @ np.abs(beta)
     primal = beta @ fitted / 2 + loss.values(y - predicted).sum()
     error = SUM * EPS * (size + abs(intercept) + np.abs(y))
+    duals = beta if dual_of is None else dual_of
     dual, gain_size = max(
-        dual_value(K, y, loss, offset, repair(beta, *loss.bounds(), offset)) for repair in REPAIRS
+        dual_value(K, y, loss, offset, repair(duals, *loss.bounds(), offset)) for repair in REPAIRS
     )
     unknown = loss.wobble(y - predicted, error).sum()
     unknown += SUM * EPS * (np.abs(beta) @ size + loss.values(y - predicted).sum() + gain_size)

@@ -58,7 +58,8 @@ def solve_landmarks(
     list of LandmarkResult
     """
     run = _Run(problems, settings or Landmarks(), options or SolverOptions(), weight)
-    return run.results(chained, start)
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows shows in the certificate
+        return run.results(chained, start)
 
 
 def _better(before: list[LandmarkResult] | None, now: list[LandmarkResult]) -> list[LandmarkResult]:
