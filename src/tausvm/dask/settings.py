@@ -34,8 +34,15 @@ class Plan:
     #: rows gathered at least: so many a feature, and so many more
     rows_a_feature: int = 4
     more_rows: int = 100
-    #: how much wider the band becomes after a step that did not lower the objective
+    #: how much wider the band, and shorter the step, becomes after one that did not lower the
+    #: objective
     widening: float = 3.0
+    #: the shortest step, as a share of the whole
+    shortest: float = 1e-3
+    #: Newton's steps come before the gathering while each leaves at most this share of the band
+    narrower: float = 0.7
+    #: gatherings of less than the whole band, before a fit is refused for its memory
+    most_cut: int = 10
     #: what the solve on the gathered rows may leave of the gap, as a share of ``tol``
     inner_share: float = 0.2
     #: the share of ``client_megabytes`` that a band is expected to fill: a sample counts roughly

@@ -126,7 +126,8 @@ class Steps(ABC):
         self.status = Status.MAX_ITER
         self.done = False
         self.best: Best | None = None
-        self.dual = -np.inf
+        #: the highest dual value known; that of β = 0 to begin with
+        self.dual = 0.0
         self.trace: list[Progress] = []
         self.started = options.clock()
         self.w = start.function
@@ -343,15 +344,23 @@ class CornerSteps(Steps):
     ) -> None:
         super().__init__(sample, start, plan, options)
         self.n = len(sample.rows) * sample.factor
-        self.radius = max(plan.width * error, self._least_radius())
-        #: the best point so far: w, b, primal; and what went wrong since
+        #: how far from a corner rows should take part, and how far they did in the last pass
+        self.radius = self.taken = max(plan.width * error, self._least_radius())
+        #: the best point so far with its primal, and the step away from it with its length
         self.base: tuple[Array, float, float] | None = None
+        self.step, self.rise, self.length = np.zeros(self.d), 0.0, 0.0
         self.gather = False
+        #: whether Newton's steps still make the band narrower
+        self.narrows = self.direct
+        #: passes for which the band was cut to what the client may hold
+        self.cut = 0
+        #: how many times more rows came than the sample had told
+        self.excess = 1.0
         self.inner_share = plan.inner_share
         if sample.whole:  # its solution is a dual point of all rows
             problem, beta = sample.scaled, start.beta
             value = float(beta @ problem.y) - problem.terms.total_value(beta)
-            self.dual = self._dual(value, problem.function(beta), float(beta.sum()))
+            self.dual = max(self.dual, self._dual(value, problem.function(beta), float(beta.sum())))
 
     def _least_radius(self) -> float:
         """So that some rows a feature are within."""
@@ -365,45 +374,65 @@ class CornerSteps(Steps):
         sample = self.sample
         distances = sample.distances(self.w, self.b)
         share = float(np.searchsorted(distances, radius, side="right")) / len(distances)
-        return share * sample.rows.megabytes * sample.factor
+        return share * self._megabytes
+
+    @property
+    def _megabytes(self) -> float:
+        """What all rows would take."""
+        return self.excess * self.sample.rows.megabytes * self.sample.factor
 
     def ask(self) -> Ask:
-        fits = self._expected(self.radius) <= self.plan.expected_share * self.setting.room
-        # without a matrix there is no way to improve the point first
-        self.gather = fits or not self.direct
-        return Ask(self.job, self.w, self.b, self.radius, self.gather, not self.gather)
+        room = self.plan.expected_share * self.setting.room
+        self.taken, self.gather = self.radius, True
+        if self._expected(self.radius) > room:
+            self.gather = not self.narrows
+            if self.gather:
+                self._cut(room)
+        return Ask(self.job, self.w, self.b, self.taken, self.gather, not self.gather)
+
+    def _cut(self, room: float) -> None:
+        """A band as wide as the client may hold."""
+        distances = self.sample.distances(self.w, self.b)
+        at = int(len(distances) * room / self._megabytes)
+        self.taken = float(distances[min(at, len(distances) - 1)])
+        self.cut += 1
+        if self.cut > self.plan.most_cut or self._expected(self.taken) > self.setting.room:
+            raise self._refusal(int(self.n * self._expected(self.radius) / self._megabytes))
 
     def told(self, sums: Sums, found: Look, one_pass: OnePass) -> None:
         primal = self._primal(sums.loss)
         if self._certified(primal, len(self.trace) + 2):
             return
         if self.base is not None and not primal < self.base[2]:
-            self._back()
-            return
-        self.base = self.w, self.b, primal
-        if not self.gather:
+            self._shorten()
+        elif not self.gather:
+            self.base = self.w, self.b, primal
             self._narrow(sums)
-        elif found.rows is None:
-            self._too_many(found)
+        elif found.rows is None:  # more than the sample had told
+            self.excess *= self.plan.widening
         else:
+            self.base = self.w, self.b, primal
             self._reduced(sums, found.rows, primal)
 
-    def _back(self) -> None:
-        """To the best point, with a wider band and a finer solve."""
+    def _shorten(self) -> None:
+        """Back towards the best point: the step is downhill there, however narrow the band was."""
         assert self.base is not None
-        self.w, self.b, _ = self.base
-        self.base = None
-        self.radius *= self.plan.widening**2
-        self.inner_share *= 0.3
+        if not self.gather:
+            self.narrows = False
+        self.length /= self.plan.widening
+        self.radius = max(self.radius, self.plan.widening * self.taken)
+        self.inner_share *= 0.5
+        if self.length < self.plan.shortest:
+            # held rows are in the way, and rounding; once more from the best point itself
+            self.w, self.b, _ = self.base
+            self.base = None
+            return
+        self._move()
 
-    def _too_many(self, found: Look) -> None:
-        """The band held more than the sample had told."""
-        if not self.direct:
-            raise self._refusal(found.count)
-        self.base = None
-        self.radius /= self.plan.widening
-        if self.radius < 1e-12:
-            raise self._refusal(found.count)
+    def _move(self) -> None:
+        assert self.base is not None
+        self.w = self.base[0] + self.length * self.step
+        self.b = self._settled(self.base[1] + self.length * self.rise)
 
     def _refusal(self, count: int) -> MemoryError:
         return MemoryError(
@@ -414,12 +443,13 @@ class CornerSteps(Steps):
 
     def _narrow(self, sums: Sums) -> None:
         """A Newton step with the curvature of the band."""
-        step, rise = self._step(sums, sums.pulled, sums.total)
-        self.w = self.w + step
-        self.b = self._settled(self.b + rise)
-        moved = self.sample.move(step, rise)
-        radius = min(self.plan.width * self.plan.left * moved, self.radius)
-        self.radius = max(radius, self._least_radius())
+        self.step, self.rise = self._step(sums, sums.pulled, sums.total)
+        self.length = 1.0
+        moved = self.sample.move(self.step, self.rise)
+        self._move()
+        radius = max(self.plan.width * self.plan.left * moved, self._least_radius())
+        self.narrows = self.narrows and radius <= self.plan.narrower * self.radius
+        self.radius = min(radius, self.radius)
 
     def _reduced(self, sums: Sums, parts: Sequence[Rows], primal: float) -> None:
         """Solve on the rows gathered, with the others held."""
@@ -430,6 +460,7 @@ class CornerSteps(Steps):
         if rows is None or len(rows) == 0 or not self._can_balance(rows, sums.total):
             self.base = None
             self.radius *= self.plan.widening
+            self.narrows = False
             return
         whole = self.setting.problem(rows, self.job)
         problem = Problem(
@@ -450,9 +481,10 @@ class CornerSteps(Steps):
         pulled, total = problem.function(found.beta), sums.total + float(found.beta.sum())
         value = sums.value + float(found.beta @ problem.y) - problem.terms.total_value(found.beta)
         self.dual = max(self.dual, self._dual(value, pulled, total))
-        step, rise = found.function - self.w, float(found.intercept) - self.b
-        self.w, self.b = found.function, self._settled(float(found.intercept))
-        self.radius = max(min(self.sample.move(step, rise), self.radius), self._least_radius())
+        self.step, self.rise = found.function - self.w, float(found.intercept) - self.b
+        self.length = 1.0
+        self._move()
+        self.radius = max(self.sample.move(self.step, self.rise), self._least_radius())
 
     def _can_balance(self, rows: Rows, held: float) -> bool:
         """Whether these rows can make up Σβ = 0 with the others where they are."""

@@ -321,6 +321,7 @@ class Look:
     sums: list[Sums]
     count: int
     rows: tuple[Rows, ...] | None
+    room: float
 
 
 def look(block: Block, given: tuple[Setting, list[Ask]]) -> Look:
@@ -340,7 +341,7 @@ def look(block: Block, given: tuple[Setting, list[Ask]]) -> Look:
     if out.any():
         rows = _within_room((Rows.of(block, fold, np.flatnonzero(out)),), setting.room)
     sums = [view.sums(out) for view in views]
-    return Look(len(block), float(block.y.sum()), sums, int(out.sum()), rows)
+    return Look(len(block), float(block.y.sum()), sums, int(out.sum()), rows, setting.room)
 
 
 def merged_looks(parts: list[Look]) -> Look:
@@ -349,13 +350,15 @@ def merged_looks(parts: list[Look]) -> Look:
     rows: tuple[Rows, ...] | None = parts[0].rows
     for part in parts[1:]:
         sums = [one + other for one, other in zip(sums, part.sums, strict=True)]
-        rows = None if rows is None or part.rows is None else rows + part.rows
+        if rows is not None:
+            rows = None if part.rows is None else _within_room(rows + part.rows, part.room)
     return Look(
         sum(part.n for part in parts),
         sum(part.y for part in parts),
         sums,
         sum(part.count for part in parts),
         rows,
+        parts[0].room,
     )
 
 

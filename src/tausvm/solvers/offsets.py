@@ -45,6 +45,8 @@ def offset_interval(numbers: Array, y: Array, fitted: Array, held: float) -> tup
         """Where the function ceases to be above this level."""
         while above - below > fine:
             middle = 0.5 * (below + above)
+            if not below < middle < above:  # residuals of one value but for rounding
+                break
             if excess(middle) > level:
                 below = middle
             else:
