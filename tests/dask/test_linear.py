@@ -90,6 +90,27 @@ def test_targets_that_tie(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", MACHINES)
+@pytest.mark.parametrize("shape", ["leverage", "categories", "weights", "scales", "far"])
+def test_rows_of_other_shapes(kind: str, shape: str) -> None:
+    X, y, weight = rows(4000, seed=6)
+    rng = np.random.default_rng(6)
+    match shape:
+        case "leverage":
+            X = X * np.exp(2.0 * rng.normal(size=(4000, 1)))
+        case "categories":
+            X = np.eye(12)[rng.integers(12, size=4000)]
+        case "weights":
+            weight = 10.0 ** rng.uniform(-6, 0, size=4000)
+        case "scales":
+            X = X * 10.0 ** np.linspace(-3, 3, 6)
+        case "far":
+            X = X + 1000.0
+    model, single = both(kind, X, y, weight)
+    assert_same(model, single)
+    assert model.n_passes_ <= 20
+
+
+@pytest.mark.parametrize("kind", MACHINES)
 def test_perfect_fits(kind: str) -> None:
     X, _, _ = rows(2000, seed=5)
     for y in (np.full(2000, 3.0), X.sum(axis=1)):

@@ -19,6 +19,7 @@ from tausvm.losses import (
     SquaredEpsilonInsensitive,
     SquaredPinball,
 )
+from tausvm.solvers.offsets import best_free_offset
 from tausvm.solvers.onedim import best_offset, increasing_zero, project_onto_sum
 
 LOSSES = [
@@ -201,3 +202,11 @@ def test_zero_of_an_increasing_function(seed: int, flat: bool) -> None:
     for start in (-30.0, 0.0, 7.0):
         found = increasing_zero(function, start, 1e-12)
         assert abs(function(found)[0]) <= 1e-9
+
+
+def test_the_offset_of_rows_that_differ_by_rounding() -> None:
+    """With rows held, a bisection between two neighbouring numbers comes to an end."""
+    y = np.ones(5)
+    y[0] = np.nextafter(1.0, 2.0)
+    terms = Pinball(0.3).dual_terms(y, np.ones(5))
+    assert best_free_offset(terms, y, np.zeros(5), 0.1) == pytest.approx(1.0)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..estimators.data import check_weights
+from ..operators import LinearOperator
 from ..solvers import Point, SolverOptions, SolverResult, Status
 from ..solvers.solver import Solver
 from ..solvers.units import SMALLEST_SIZE, Units, weighted_median
@@ -86,6 +87,7 @@ class Fit:
             column=offset.column,
             draw=draw,
             room=self.plan.client_megabytes,
+            length=float(np.median(LinearOperator(self.sample.X).squares())) or 1.0,
         )
 
     def _check(self) -> None:

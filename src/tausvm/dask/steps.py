@@ -53,6 +53,7 @@ class Sample:
         #: the sample alone, and in the place of all rows
         self.problem = setting.problem(self.rows, job)
         self.scaled = setting.problem(self.rows, job, self.factor)
+        self.reaches = setting.reaches(self.problem.operator)
 
     def solve(self, solver: str | Solver, options: SolverOptions, start: Point | None) -> Point:
         """The solution in the place of all rows."""
@@ -83,8 +84,8 @@ class Sample:
         return 0.5 * self.move(w - v, b - a)
 
     def move(self, w: Array, b: float) -> float:
-        """√ of the mean square of xᵀw + b."""
-        values = self.problem.values(w) + b
+        """√ of the mean square of xᵀw + b, each in units of its row's reach."""
+        values = (self.problem.values(w) + b) / self.reaches
         return float(np.sqrt(np.mean(np.square(values))))
 
     def residual(self, w: Array, b: float) -> Array:
@@ -92,9 +93,9 @@ class Sample:
         return out
 
     def distances(self, w: Array, b: float) -> Array:
-        """How far the rows lie from a corner, in order."""
+        """How far the rows lie from a corner in units of their reach, in order."""
         terms = self.problem.terms
-        return np.sort(np.abs(np.abs(self.residual(w, b)) - terms.kink))
+        return np.sort(np.abs(np.abs(self.residual(w, b)) - terms.kink) / self.reaches)
 
 
 @dataclass

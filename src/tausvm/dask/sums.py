@@ -246,6 +246,17 @@ class Setting:
     draw: Draw
     #: megabytes of gathered rows
     room: float
+    #: the median of the sample's ‖x‖²
+    length: float = 1.0
+
+    def reaches(self, rows: LinearOperator) -> Array:
+        """How far predictions of rows move, against those of rows of median length: by ‖x‖.
+
+        ::
+
+            √(½(1 + ‖x‖²/median))
+        """
+        return np.sqrt(0.5 * (1.0 + rows.squares() / self.length))
 
     def problem(self, rows: Rows | Block, job: Job, scale: float = 1.0) -> Problem:
         """The problem of a job on some rows, in units of its own, costs multiplied by ``scale``."""
@@ -265,8 +276,8 @@ class Setting:
 class Ask:
     """A point of a job, and what is wanted there, in units of its own.
 
-    With a ``radius`` the matrix is that of the rows within it of a corner; with ``gather`` these
-    rows come back, and the sums of β are over the others.
+    With a ``radius``, that of rows of median length, the matrix is that of the rows within it of a
+    corner; with ``gather`` these rows come back, and the sums of β are over the others.
     """
 
     job: Job
@@ -403,7 +414,8 @@ class _View:
         residual = problem.y - self.fitted - ask.b
         self.beta, self.slope = responded(problem, residual)
         if ask.radius > 0:
-            self.near, self.slope = near_corners(problem, residual, ask.radius)
+            reach = ask.radius * setting.reaches(problem.operator)
+            self.near, self.slope = near_corners(problem, residual, reach)
 
     def sums(self, out: NDArray[np.bool_]) -> Sums:
         """The sums, without the β of rows that go out to the client."""
@@ -440,19 +452,19 @@ def responded(problem: Problem, residual: Array) -> tuple[Array, Array]:
     return beta, slope
 
 
-def near_corners(problem: Problem, residual: Array, radius: float) -> tuple[Any, Array]:
-    """Which rows lie within a radius of a corner, and the curvature of the loss smeared over it.
+def near_corners(problem: Problem, residual: Array, reach: Array) -> tuple[Any, Array]:
+    """Which rows lie within their reach of a corner, and the curvature of the loss smeared over it.
 
-    The slope of the loss rises by ``jump`` at a corner; that spread evenly over twice the radius is
+    The slope of the loss rises by ``jump`` at a corner; that spread evenly over twice the reach is
     the second derivative that Newton's method takes.
     """
     terms = problem.terms
-    near = np.abs(np.abs(residual) - terms.kink) <= radius
+    near = np.abs(np.abs(residual) - terms.kink) <= reach
     both = terms.kink <= 0
     jump = np.where(
         both, terms.upper - terms.lower, np.where(residual > 0, terms.upper, -terms.lower)
     )
-    return near, np.where(near, jump / (2.0 * radius), 0.0)
+    return near, np.where(near, jump / (2.0 * reach), 0.0)
 
 
 def bordered(rows: LinearOperator, weight: Array) -> Array:
