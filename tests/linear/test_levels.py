@@ -12,7 +12,7 @@ from tausvm import LinearExpectileSVR, LinearQuantileSVR
 from tausvm.losses import Pinball
 from tausvm.operators import LinearOperator
 from tausvm.solvers import Problem, SolverOptions, Status, solve
-from tausvm.solvers.linear import LinearNewton
+from tausvm.solvers.linear import LinearAuto, LinearNewton, Pace
 from tausvm.solvers.linear.proximal import Proximal, ProximalSteps
 
 COUNTS = (1, 2, 5, 9, 19, 49, 99)
@@ -98,3 +98,42 @@ def test_a_start_that_fails_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(ProximalSteps, "_to_go", lambda self: 1e-15)
     impatient = LinearNewton(proximal=Proximal(patience=0))
     assert solve(posed[1], impatient, options, first).status is Status.SOLVED
+
+
+def tall(decades: float) -> tuple[LinearOperator, np.ndarray]:
+    """Many rows a feature, with columns whose scales lie within some decades."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(4000, 30))
+    y = X @ rng.normal(size=30) + rng.normal(size=4000)
+    return LinearOperator(X * 10 ** (decades * rng.uniform(-0.5, 0.5, size=30))), y
+
+
+def level(rows: LinearOperator, y: np.ndarray, tau: float, C: float) -> Problem:
+    return Problem(rows, y, Pinball(tau).dual_terms(y[:1], np.array([C])).shared(len(y)), True)
+
+
+@pytest.mark.parametrize("decades, C", [(2.6, 6500.0), (3.8, 3.5), (0.0, 100.0)])
+def test_a_start_saves_newton_steps(decades: float, C: float) -> None:
+    """From the level below every level takes fewer steps than on its own."""
+    rows, y = tall(decades)
+    options = SolverOptions(tol=1e-4, max_iter=1000)
+    problems = [level(rows, y, tau, C) for tau in (0.2, 0.35, 0.36, 0.5, 0.7, 0.8)]
+    cold = [solve(problem, "newton", options) for problem in problems]
+    last = cold[0]
+    for problem, alone in zip(problems[1:], cold[1:], strict=True):
+        last = solve(problem, "newton", options, last)
+        assert last.status is Status.SOLVED and last.n_iter <= alone.n_iter
+
+
+@pytest.mark.parametrize("C", [3.5, 5000.0])
+def test_coordinate_descent_does_not_spoil_a_start(C: float) -> None:
+    """Where passes lead away from the level below, Newton's method begins at that level's w."""
+    rows, y = tall(3.8)
+    options = SolverOptions(tol=1e-4, max_iter=1000)
+    relayed = LinearAuto(pace=Pace(share=1e6))  # passes first, whatever they cost
+    first = solve(level(rows, y, 0.4, C), relayed, options)
+    second = level(rows, y, 0.41, C)
+    cold = solve(second, relayed, options)
+    warm = solve(second, relayed, options, first)
+    assert warm.solver == cold.solver == "dual_cd, newton"
+    assert warm.status is Status.SOLVED and warm.n_iter < cold.n_iter

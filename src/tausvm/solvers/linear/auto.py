@@ -11,7 +11,7 @@ import numpy as np
 
 from ..auto import Row
 from ..monitor import Monitor
-from ..problem import Point, Problem
+from ..problem import Certificate, Point, Problem
 from ..result import SolverOptions, SolverResult, Status
 from ..solver import Solver
 from .dual_cd import DualCD
@@ -170,6 +170,8 @@ class Relay:
         self.names: list[str] = []
         #: the highest dual of a solver before, with its β
         self.dual, self.beta = -math.inf, np.empty(0)
+        #: the lowest primal of the start and of solvers before, with its w and b
+        self.primal, self.function, self.intercept = math.inf, np.empty(0), 0.0
 
     def over(self, tol: float) -> bool:
         """Whether nobody has to go on: it is solved, or a limit or the user has ended it."""
@@ -207,7 +209,7 @@ class Relay:
             self.point = solver.watched(self.problem, self.monitor, self.start, slow)
 
     def _note(self, solver: Solver) -> None:
-        """The next begins where the one before ended."""
+        """The next begins at the best w and the best β so far, which need not belong together."""
         monitor = self.monitor
         self.names.append(solver.name)
         monitor.solver = ", ".join(self.names)
@@ -215,9 +217,18 @@ class Relay:
             found = monitor.exact or monitor.certify(self.point)
             if found.dual > self.dual:
                 self.dual, self.beta = found.dual, self.point.beta.copy()
-            beta = self.point.beta if found.dual >= self.dual else self.beta
-            self.start = Point(beta, self.point.function, found.intercept)
+            if self.start is not None and self.primal == math.inf:
+                # coordinate descent has kept nothing of a start but its β
+                self._offer(self.start, monitor.certify(self.start))
+            self._offer(self.point, found)
+            self.start = Point(self.beta, self.function, self.intercept)
         monitor.status = Status.MAX_ITER
+
+    def _offer(self, point: Point, found: Certificate) -> None:
+        """A w that counts where its primal is lower."""
+        if found.primal < self.primal:
+            self.primal, self.intercept = found.primal, found.intercept
+            self.function = point.function.copy()
 
     def result(self, tol: float) -> SolverResult:
         """The last w, with the β of a solver before where that is better: the last may have been

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ..._core.terms import conjugates, responses
 from ..monitor import Estimate, Monitor
-from ..problem import Held, Point, Problem
+from ..problem import EPS, Held, Point, Problem
 from ..result import Status
 from .steps import NewtonSteps, certifiable
 from .systems import Systems
@@ -168,7 +168,7 @@ class ProximalSteps:
         self.point.intercept = problem.intercept_of(self.point, fitted)
         self._look(fitted)
         self.refresh()
-        self.reach = self._typical() if start is None else max(self._to_go(), self.least)
+        self.reach = self._first_reach(start is not None)
 
     @property
     def state(self) -> State:
@@ -197,8 +197,21 @@ class ProximalSteps:
         self.responses, slope = np.empty(problem.n), np.empty(problem.n)
         responses(problem.terms.numbers, residual, 0.0, np.zeros(1), self.responses, slope)
 
-    def _typical(self) -> float:
-        return float(np.median(self.distance)) or float(self.distance.max()) or 1.0
+    def _first_reach(self, started: bool) -> float:
+        """From the best constant it is that of a row in the middle.
+
+        A start whose w is that of its β has rows that differ from what they are asked for, and
+        begins as far as these are. One of another level has the first step from the best constant
+        behind it; its own gap says little, since at a large C its β is worth less here than β = 0.
+        """
+        if not started:
+            return _middle(self.distance)
+        problem, away = self.problem, self.point.function - self.pulled
+        reach, (_, dual) = self._to_go(), self.objectives()
+        if dual < 0 or np.abs(away).max() > EPS**0.5 * np.abs(self.pulled).max():
+            residual = problem.y - (problem.constant if problem.offset else 0.0)
+            reach = min(reach, self.fall * _middle(np.abs(np.abs(residual) - problem.terms.kink)))
+        return max(reach, self.least)
 
     def _to_go(self) -> float:
         """How far from its corner a row is that has an average part in the gap.
@@ -284,6 +297,11 @@ class ProximalSteps:
         held = problem.total_held + float(beta.sum() - beta[index].sum())
         lower, upper = problem.terms.lower[index].sum(), problem.terms.upper[index].sum()
         return bool(lower < -held < upper)
+
+
+def _middle(distance: Array) -> float:
+    """The distance of a row in the middle, some positive one where that has none."""
+    return float(np.median(distance)) or float(distance.max()) or 1.0
 
 
 def restricted(problem: Problem, index: Index, beta: Array, pulled: Array) -> Problem:
