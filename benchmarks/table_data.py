@@ -164,7 +164,7 @@ def matrix(name: str) -> tuple[Array, Array]:
     frame = frame.dropna(subset=numbers).reset_index(drop=True)
     y = frame.pop(target).to_numpy(np.float64)
     parts = [
-        frame[[column]].to_numpy(np.float64) if column in numbers else _indicators(frame[column])
+        frame[[column]].to_numpy(np.float64) if column in numbers else indicators(frame[column])
         for column in frame.columns
     ]
     return np.hstack(parts), y
@@ -183,7 +183,7 @@ def _frame(name: str, table: Table) -> pd.DataFrame:
     return pd.DataFrame(frame)
 
 
-def _indicators(column: pd.Series) -> Array:
+def indicators(column: pd.Series) -> Array:
     """A column of zeros and ones for each category but, where there are two, the first."""
     names = column.astype(str).where(column.notna(), "missing")
     counts = names.value_counts()
