@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import logging
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +17,9 @@ from sklearn.model_selection import GroupKFold
 from tausvm import SVRCV, ExpectileSVRCV, QuantileSVR, QuantileSVRCV
 from tausvm.persistence import load, save
 from tausvm.selection.large import landmark_count, split_rows
-from tausvm.selection.settings import LargeSettings
+from tausvm.selection.plan import Plan
+from tausvm.selection.progress import heartbeat, size, span
+from tausvm.selection.settings import BeatSettings, LargeSettings
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(600, 3))
@@ -153,3 +157,72 @@ def test_rows_are_split_and_landmarks_counted():
     assert landmark_count(None, 10**6, 2000.0, settings) == 524
     assert landmark_count(None, 10**8, 2000.0, settings) == 250
     assert landmark_count(None, 30_000, 2000.0, settings) == 1000
+
+
+def test_a_fit_says_beforehand_what_it_does(caplog):
+    with caplog.at_level(logging.INFO, logger="tausvm"):
+        made(verbose=True).fit(X, Y)
+    lines = caplog.messages
+    assert lines[0].startswith(
+        "QuantileSVRCV: 600 rows: choose on 200 of them, then fit functions of 80 landmarks to "
+        "500, 100 held out to calibrate; about "
+    )
+    assert lines[0].endswith("of memory")
+    assert any("fitting functions of landmarks to 500 rows, about" in line for line in lines)
+    assert any("relative gap" in line for line in lines)
+
+
+def test_a_small_fit_says_so_too(caplog):
+    with caplog.at_level(logging.INFO, logger="tausvm"):
+        made(SVRCV, verbose=True, approximation=None, landmarks=None).fit(X[:80], Y[:80])
+    assert caplog.messages[0].startswith("SVRCV: 80 rows: choose and fit on all of them; about 0 s")
+
+
+def test_a_silent_fit_says_nothing(caplog):
+    with caplog.at_level(logging.INFO, logger="tausvm"):
+        made().fit(X, Y)
+    assert not caplog.records
+
+
+def test_a_heart_beats_without_a_terminal(caplog):
+    """Beats come by the fake clock's word, and end with the work."""
+    now, heard = iter(range(0, 1000, 40)), threading.Event()
+    beats = BeatSettings(seconds=1e-3, clock=lambda: float(next(now)))
+
+    class Ear(logging.Handler):
+        def emit(self, record):
+            if "longer than expected" in record.getMessage():
+                heard.set()
+
+    ear = Ear()
+    logging.getLogger("tausvm").addHandler(ear)
+    try:
+        with caplog.at_level(logging.INFO, logger="tausvm"):
+            with heartbeat(True, "work", 100.0, beats):
+                assert heard.wait(60)
+            with heartbeat(False, "silence", 100.0, beats):
+                pass
+    finally:
+        logging.getLogger("tausvm").removeHandler(ear)
+    assert caplog.messages[:3] == [
+        "work: 40 s so far, about 60 s left",
+        "work: 80 s so far, about 20 s left",
+        "work: 2 min so far, longer than expected",
+    ]
+    assert not any(thread.name == "tausvm-heartbeat" for thread in threading.enumerate())
+
+
+def test_plans():
+    common = {"d": 10, "levels": 5, "held_out": 0, "jobs": 1, "threads": 2, "megabytes": 2000.0}
+    many = Plan(n=10**6, chosen=5000, landmarks=500, settings=LargeSettings(), **common)
+    more = replace(many, n=2 * 10**6)
+    assert more.selection_seconds == many.selection_seconds
+    assert more.landmark_seconds == pytest.approx(2 * many.landmark_seconds)
+    assert replace(many, jobs=2).seconds < many.seconds
+    # features in float32 beyond cache_size lie in a file
+    assert 2000 < replace(many, landmarks=4000).all_megabytes < 8000
+    by_gap = str(replace(many, gap=0.01))
+    assert "as many landmarks as a gap of 0.01 takes, at most 500" in by_gap
+    assert str(replace(many, landmarks=0, n=9000)).startswith("9,000 rows: choose and fit on all")
+    assert span(59.6) == "60 s" and span(300) == "5 min"
+    assert size(512) == "512 MB" and size(2048) == "2.0 GB"

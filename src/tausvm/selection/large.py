@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
@@ -24,9 +25,11 @@ from ..estimators.machine import Level
 from ..estimators.parameters import refuse, seed_of
 from ..estimators.progress import progress_log
 from ..solvers import SolverOptions
-from ..solvers.landmarks import solve_landmarks
-from ..threads import one_blas_thread
+from ..solvers.landmarks import Landmarks, solve_landmarks
+from ..threads import one_blas_thread, thread_count
 from .members import Member
+from .plan import Plan
+from .progress import heartbeat, logger, span
 from .search import Search
 from .settings import LargeSettings, SelectionSettings
 
@@ -48,6 +51,7 @@ class LargeSelection:
     cache_size: float
     cv: Any
     refit: bool | str
+    n_jobs: int | None
     tol: float
     max_iter: int
     verbose: bool
@@ -78,6 +82,32 @@ class LargeSelection:
         """Whether a fit of n rows goes by landmarks."""
         return bool(self._machine(**self._approximation)._by_landmarks(n))
 
+    def _plan(self, n: int, held_out: int = 0) -> Plan:
+        """What a fit of n rows is going to do."""
+        large, landmarks, gap = self._settings.large, 0, None
+        if self._by_landmarks(n):
+            landmarks = self._landmark_count(n - held_out) or Landmarks().most
+            gap = self.landmark_tol if self.landmarks is None else None
+        return Plan(
+            n=n,
+            d=self.n_features_in_,
+            levels=int(np.size(getattr(self, "tau", 0.5))),
+            chosen=min(n - held_out, large.selection_rows) if landmarks else n,
+            landmarks=min(landmarks, n - held_out),
+            held_out=held_out,
+            jobs=max(1, effective_n_jobs(self.n_jobs)),
+            threads=thread_count(),
+            megabytes=float(self.cache_size),
+            settings=large,
+            gap=gap,
+        )
+
+    def _tell(self, words: object) -> None:
+        """A line of the log, where that is asked for."""
+        with progress_log(self.verbose) as log:
+            if log is not None:
+                logger.info("%s: %s", type(self).__name__, words)
+
     def _fit_large(
         self,
         X: Any,
@@ -93,16 +123,23 @@ class LargeSelection:
         data = replace(data, y=np.ascontiguousarray(data.y, dtype=np.float64))
         rng = np.random.default_rng(seed_of(self.random_state))
         held_out = self._held_out_rows(len(data)) if self.refit else 0
+        plan = self._plan(len(data), held_out)
+        self._tell(plan)
         chosen, held = split_rows(len(data), held_out, self._settings.large, rng)
         some = part_of(data, chosen)
         groups_of = None if groups is None else np.asarray(groups)[np.asarray(some.rows)]
-        _, search = self._searched(by_itself(some), groups_of, axes, started)
+        title = f"choosing on {len(some):,} rows"
+        with heartbeat(self.verbose, title, plan.selection_seconds, self._settings.beats):
+            _, search = self._searched(by_itself(some), groups_of, axes, started)
         places = shared_places(search)
         self._tell_scores(search, some, places)
         members: list[Member] = []
         if self.refit:
             fitted = part_of(data, np.setdiff1d(np.arange(len(data)), held, assume_unique=True))
-            members = self._landmark_members(search, places, fitted, started + self._limit)
+            title = f"fitting functions of landmarks to {len(fitted):,} rows"
+            self._tell(f"{title}, about {span(plan.landmark_seconds)}")
+            with heartbeat(self.verbose, title, plan.landmark_seconds, self._settings.beats):
+                members = self._landmark_members(search, places, fitted, started + self._limit)
         self._tell_members(members)
         if self.refit:
             rest = part_of(data, held)
@@ -113,10 +150,7 @@ class LargeSelection:
         self, search: Search, places: Sequence[Place], data: TrainingSet, ends: float
     ) -> list[Member]:
         """The machines of all levels, by shared landmarks."""
-        count = self.landmarks
-        if self.landmark_tol is None:
-            megabytes, large = float(self.cache_size), self._settings.large
-            count = landmark_count(count, len(data), megabytes, large)
+        count = self._landmark_count(len(data))
         wanted = {"landmarks": count, "landmark_tol": self.landmark_tol}
         machines: list[Any] = []
         for level, place in enumerate(places):
@@ -135,6 +169,12 @@ class LargeSelection:
                 callback=callback,
             )
             return fit_by_landmarks(machines, places, data, self.n_features_in_, options)
+
+    def _landmark_count(self, n: int) -> int | None:
+        """How many landmarks for n rows; None for as many as the gap needs that is asked for."""
+        if self.landmark_tol is not None:
+            return self.landmarks
+        return landmark_count(self.landmarks, n, float(self.cache_size), self._settings.large)
 
     def _held_out_rows(self, n: int) -> int:
         """How many of n rows are held out to calibrate by."""

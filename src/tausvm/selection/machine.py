@@ -179,6 +179,7 @@ class KernelRegressorCV(LargeSelection, RegressorMixin, BaseEstimator):
         if self._by_landmarks(len(data)):
             self._fit_large(X, data, groups, (asked, gammas), started)
             return self
+        self._tell(self._plan(len(data)))
         data, search = self._searched(data, groups, (asked, gammas), started)
         self._tell_scores(search, data)
         ends = started + self._limit

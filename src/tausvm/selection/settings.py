@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..solvers.many import Many
@@ -140,6 +142,26 @@ class LargeSettings:
     #: landmarks where their number is not given: as many as fit in ``cache_size``, within these
     least_landmarks: int = 250
     most_landmarks: int = 1000
+    #: processor seconds by which a fit says beforehand how long it takes: for every squared row
+    #: and level of a selection (40 s for 5,000 rows of ten features and five levels, 30 to 60 on
+    #: real data)
+    selection_pace: float = 3.5e-7
+    #: for every row, squared landmark and level (11 s for 30,000 rows, 1,000 landmarks and five
+    #: levels)
+    landmark_pace: float = 1e-10
+    #: and for a kernel value of a certificate (a second for 30,000 rows)
+    kernel_pace: float = 2.5e-9
+    #: megabytes of the libraries that a process has before
+    libraries: float = 200.0
+
+
+@dataclass(frozen=True)
+class BeatSettings:
+    """When a line says that work goes on, where there is no terminal for a bar."""
+
+    #: seconds between two lines: ten minutes of work are twenty lines of a log
+    seconds: float = 30.0
+    clock: Callable[[], float] = field(default=time.perf_counter)
 
 
 @dataclass(frozen=True)
@@ -152,6 +174,7 @@ class SelectionSettings:
     calibration: CalibrationSettings = field(default_factory=CalibrationSettings)
     metric: MetricSettings = field(default_factory=MetricSettings)
     large: LargeSettings = field(default_factory=LargeSettings)
+    beats: BeatSettings = field(default_factory=BeatSettings)
     #: of the fits
     many: Many = field(default_factory=Many)
     #: gaps against the tolerance, as a share of what constants cost: predictions of a squared loss
