@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import large, large_data, large_worker
+from benchmarks import cells, large, large_data, large_worker
 from benchmarks.tables import Results, Run
 
 FEW = {"Cs": [1.0], "gammas": [0.3], "cv": 2, "kernel": "rbf", "feature_metric": None}
@@ -58,3 +58,34 @@ def test_the_command_goes_on_where_it_stopped(
 def test_slopes() -> None:
     assert large.slope([1.0, 10.0, 100.0], [3.0, 30.0, 300.0]) == pytest.approx(1.0)
     assert np.isnan(large.slope([1.0], [1.0]))
+
+
+def test_cells_share_the_rows_at_their_borders() -> None:
+    X = np.random.default_rng(0).normal(size=(400, 3)) * [3.0, 1.0, 0.1]
+    tree = cells.grown(X, np.arange(400), 130, 0.05)
+    leaves = list(tree.leaves())
+    assert len(leaves) == 4 and max(len(leaf.rows) for leaf in leaves) <= 130
+    assert set(np.concatenate([leaf.rows for leaf in leaves])) == set(range(400))
+    for value, leaf in enumerate(leaves):
+        leaf.machine = Constant(float(value))
+    found = tree.predict(X)
+    assert found.shape == (400, 5) and found.min() == 0 and found.max() == 3
+    assert (np.modf(found)[0] > 0).any()  # blended
+    same = cells.grown(np.ones((300, 2)), np.arange(300), 100, 0.05)
+    assert not same.children  # nothing tells these rows apart
+
+
+class Constant:
+    """A machine that predicts one number."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return np.full((len(X), 5), self.value)
+
+
+def test_cells_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["--rows", "300", "--leaf", "100", "--chosen", "100", "--jobs", "1"]
+    cells.main(["--data", "friedman", "--methods", "cells", *small])
+    assert "friedman 300 × 10 cells: " in capsys.readouterr().out

@@ -102,7 +102,7 @@ class SVRCV(KernelRegressorCV):
         As in :class:`~tausvm.SVR`, for every fit. With ``scale_C`` the values of C count in
         spreads of y on the rows of a fit. With ``clip`` validation predictions are clipped as well.
     approximation : {"auto", "landmarks", None}
-        "landmarks" chooses on at most 10,000 rows and fits functions of ``landmarks`` rows to all
+        "landmarks" chooses on at most 5,000 rows and fits functions of ``landmarks`` rows to all
         of them, at one γ for all levels, with a certificate against the full problem; see
         :class:`~tausvm.SVR`. "auto" does so above 20,000 rows. None solves the full problem at any
         size.
@@ -120,7 +120,8 @@ class SVRCV(KernelRegressorCV):
         is left; a
         :class:`~sklearn.exceptions.ConvergenceWarning` tells how much of the grid was looked at.
     verbose : bool
-        Show a bar if rich is installed, else log to "tausvm".
+        Say beforehand which way the fit takes, about how long and with how much memory, and show
+        how far it is: by a bar in a terminal if rich is installed, else by log lines to "tausvm".
     random_state : int, RandomState or None
         Of the shuffle with an integer ``cv``; None is 0, so that equal data give equal folds.
 

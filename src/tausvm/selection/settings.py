@@ -134,8 +134,10 @@ class MetricSettings:
 class LargeSettings:
     """What is done where rows are too many for a kernel matrix."""
 
-    #: rows that C, γ, the kernel and the features are chosen on
-    selection_rows: int = 10_000
+    #: rows that C, γ, the kernel and the features are chosen on: mean pinball losses of five levels
+    #: with 10,000 of them are 0.926 instead of 0.913 (protein, 37,000 rows) in 4.6 times the
+    #: processor time and 4 times the memory
+    selection_rows: int = 5_000
     #: rows held out of the fit to calibrate the levels, as a share and at most
     held_out: float = 0.2
     held_out_rows: int = 10_000
