@@ -202,24 +202,24 @@ def test_at_least_twenty_kinds_of_bad_input() -> None:
 
 
 def test_ctrl_c_is_130(folder: Path, capsys, monkeypatch) -> None:
-    from tausvm.cli import app
+    from tausvm.cli import fitting
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(app, "fit_file", interrupted)
+    monkeypatch.setattr(fitting, "fit_file", interrupted)
     fit = ["fit", str(folder / "good.csv"), "--target", "y", "--save", str(folder / "n.skops")]
     assert main(fit) == 130
     assert capsys.readouterr().err == "tausvm: interrupted\n"
 
 
 def test_an_unexpected_error_is_one_line_too(folder: Path, capsys, monkeypatch) -> None:
-    from tausvm.cli import app
+    from tausvm.cli import fitting
 
     def broken(*_):
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr(app, "fit_file", broken)
+    monkeypatch.setattr(fitting, "fit_file", broken)
     fit = ["fit", str(folder / "good.csv"), "--target", "y", "--save", str(folder / "n.skops")]
     assert main(fit) == 1
     assert capsys.readouterr().err == "tausvm: error: RuntimeError: two lines\n"

@@ -31,8 +31,9 @@ def rent(tmp_path: Path) -> Path:
 
 
 def run(capsys, *arguments: object) -> tuple[int, str, str]:
-    """The exit code, stdout and stderr of a command."""
-    code = main([str(argument) for argument in arguments])
+    """The exit code, stdout and stderr of a command, which may replace what an earlier one wrote."""
+    writes = arguments[0] in ("fit", "predict", "report") and "--help" not in arguments
+    code = main([str(argument) for argument in (*arguments, *["--force"] * writes)])
     said = capsys.readouterr()
     return code, said.out, said.err
 
@@ -474,7 +475,7 @@ def test_the_command_in_a_process_of_its_own(rent: Path, tmp_path: Path) -> None
     assert json.loads(done.stdout)["kind"] == "quantile"
     assert done.stderr == ""
     done = subprocess.run(
-        [*command, "fit", rent, "--target", "price", "--save", model],
+        [*command, "fit", rent, "--target", "price", "--force", "--save", model],
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 2

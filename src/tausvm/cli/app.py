@@ -11,13 +11,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from .. import __version__
-from ..persistence import save
 from . import errors
+from .console import error_console, say, warn
 from .errors import InputError
-from .fitting import MODEL, FitOptions, fit_file
 from .kinds import KINDS, kind_named
 from .options import (
     at_least,
@@ -31,17 +29,11 @@ from .options import (
     share,
     with_address,
 )
-from .predicting import (
-    check_folder,
-    load_model,
-    model_input,
-    output_format,
-    prediction_table,
-    write_table,
-)
-from .progress import error_console
+from .outputs import check_output
 from .settings import Settings
-from .show import model_facts, print_model, print_scores
+
+# what takes seconds to load (pandas, scikit-learn) is imported by the commands that need it, so
+# that help, the version and completions are there at once
 
 app = typer.Typer(
     name="tausvm",
@@ -76,6 +68,7 @@ _parameter = partial(typer.Option, rich_help_panel="Parameters")
 DataFile = Annotated[
     Path, typer.Argument(metavar="DATA", help="CSV, TSV, Parquet or svmlight file, also .gz.")
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that 'fit' saved.")]
 
 
@@ -202,6 +195,7 @@ def fit(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the figures as JSON instead of a table.")
     ] = False,
+    force: Force = False,
 ) -> int:
     """Fit a model to a file and save it.
 
@@ -210,6 +204,11 @@ def fit(
     level the loss it minimises, the share of targets at or below it, its support vectors, and the
     duality gap: a gap of 1e-4 means that no function has an objective more than 0.01 % below.
     """
+    from ..persistence import save
+    from .fitting import FitOptions, fit_file
+    from .show import print_scores
+
+    check_output("--save", save_to, [data], force=force)
     chosen = kind_named(kind)
     if loss == "svr" and tau is not None:
         raise InputError("--tau: --loss svr has no levels")
@@ -247,7 +246,6 @@ def fit(
         positive=positive,
         tune=tune,
     )
-    check_folder(save_to)
     messages = error_console()
     if dask is None:
         fitted = fit_file(data, chosen, settings, options, messages)
@@ -259,7 +257,7 @@ def fit(
         save(fitted.model, save_to, card=fitted.card)
     except OSError as error:
         raise InputError(f"{save_to}: cannot be written: {error.strerror}") from error
-    _warn(messages, fitted.warnings)
+    warn(messages, fitted.warnings)
     if as_json:
         sys.stdout.write(json.dumps({"model": str(save_to), **fitted.card}) + "\n")
     else:
@@ -285,15 +283,23 @@ def predict(
     keep: Annotated[
         bool, typer.Option("--keep", help="Write the columns of DATA too, before the predictions.")
     ] = False,
+    force: Force = False,
 ) -> int:
     """Predict at the rows of a file.
 
     Writes one column a level, named after what it is: quantile_0.05, expectile_0.9, prediction; for
     a classifier the label and its decision value. The rows are those of DATA, in their order.
     """
+    from .predicting import load_model, model_input, output_format, prediction_table, write_table
+
     if output is not None:
         output_format(output)
+        check_output("-o", output, [data, model], force=force, holds_data=True)
     loaded, info = load_model(model)
+    if output is not None and output.name == info.card.get("data"):
+        raise InputError(
+            f"-o: {output} has the name of the data that the model was fitted to; name another one"
+        )
     table, X, told = model_input(data, info.card)
     taus = () if tau is None else read_levels(tau, (), True, info.card["kind"])
     predictions = prediction_table(loaded, info.card, X, taus)
@@ -306,10 +312,10 @@ def predict(
         kept = table.frame.reset_index(drop=True)
         predictions = kept.join(predictions)
     messages = error_console()
-    _warn(messages, told)
+    warn(messages, told)
     write_table(predictions, output)
     if output is not None:
-        _say(messages, f"{len(predictions)} rows written to {output}")
+        say(messages, f"{len(predictions)} rows written to {output}")
     return errors.SUCCESS
 
 
@@ -321,6 +327,7 @@ def report(
         Path, typer.Option("-o", "--output", metavar="OUT", help="The HTML file to write.")
     ] = Path("report.html"),
     title: Annotated[str | None, typer.Option(help="The heading of the page.")] = None,
+    force: Force = False,
 ) -> int:
     """Write a page about a model on the rows of a file.
 
@@ -329,12 +336,13 @@ def report(
     Give it rows that the model has not seen, if you have them.
     """
     from ..report import write_report
+    from .predicting import load_model
     from .reporting import report_rows
 
-    check_folder(output)
+    check_output("-o", output, [data, model], force=force)
     loaded, info = load_model(model)
     X, y, told = report_rows(data, info.card)
-    _warn(error_console(), told)
+    warn(error_console(), told)
     try:
         write_report(
             loaded,
@@ -359,8 +367,11 @@ def info(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> int:
     """Tell what a model is: what it was fitted to, how good it was, and what wrote it."""
+    from .predicting import load_model
+    from .show import model_facts, print_model
+
     loaded, about = load_model(model)
-    machine = loaded.named_steps[MODEL]
+    machine = loaded[-1]
     if as_json:
         sys.stdout.write(json.dumps(model_facts(machine, about)) + "\n")
     else:
@@ -386,32 +397,23 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = app(args=with_address(arguments), prog_name="tausvm", standalone_mode=False)
         if code == errors.INTERRUPTED:
-            _say(messages, "interrupted")
+            say(messages, "interrupted")
         return int(code or 0)
     except InputError as error:
-        _say(messages, f"error: {error}")
+        say(messages, f"error: {error}")
         return errors.BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
-        _say(messages, "interrupted")
+        say(messages, "interrupted")
         return errors.INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()
         return errors.SUCCESS
     except Exception as error:
         if hasattr(error, "format_message"):  # an option that typer could not take
-            _say(messages, f"error: {_one_line(error.format_message())}")
+            say(messages, f"error: {_one_line(error.format_message())}")
             return errors.BAD_INPUT
-        _say(messages, f"error: {type(error).__name__}: {_one_line(str(error))}")
+        say(messages, f"error: {type(error).__name__}: {_one_line(str(error))}")
         return errors.UNEXPECTED
-
-
-def _say(console: Console, line: str) -> None:
-    console.print(f"tausvm: {escape(line)}")
-
-
-def _warn(console: Console, lines: Sequence[str]) -> None:
-    for line in lines:
-        _say(console, f"warning: {line}")
 
 
 def _one_line(text: str) -> str:

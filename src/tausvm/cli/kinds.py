@@ -10,7 +10,14 @@ import tausvm
 
 from .errors import InputError
 from .settings import Settings
-from .tuning import grid_search
+
+
+def grid_search(s: Settings, machine: Any) -> Any:
+    """A search over C and γ; scikit-learn is loaded where one is wanted."""
+    from . import tuning
+
+    return tuning.grid_search(s, machine)
+
 
 #: levels of a fan, where the kind takes several
 FAN = (0.05, 0.25, 0.5, 0.75, 0.95)

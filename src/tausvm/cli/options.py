@@ -6,8 +6,6 @@ import math
 import re
 from collections.abc import Sequence
 
-from ..kernels import KERNELS
-from ..selection.views import METRICS
 from .errors import InputError
 
 
@@ -55,6 +53,8 @@ def read_gamma(text: str) -> str | float:
 
 def read_kernel(name: str) -> str:
     """One of the kernels that are computed from features, or "auto"."""
+    from ..kernels import KERNELS  # here, so that help is there at once
+
     choices = ["auto", *(kernel for kernel in KERNELS if kernel != "precomputed")]
     if name not in choices:
         raise InputError(f"--kernel: must be one of {', '.join(choices)}, got {name!r}")
@@ -63,6 +63,8 @@ def read_kernel(name: str) -> str:
 
 def read_metric(name: str, kind: str, learns: bool) -> str | None:
     """How a selection learns features; None for features as they are."""
+    from ..selection.views import METRICS
+
     choices = (*METRICS, "none")
     if name not in choices:
         raise InputError(f"--feature-metric: must be one of {', '.join(choices)}, got {name!r}")

@@ -13,7 +13,11 @@ from .. import inspection
 from ..persistence import ModelFileError, ModelInfo, load_with_info
 from .columns import Column, read_features
 from .errors import InputError
-from .tables import Table, format_of, read_table
+from .formats import format_of
+from .tables import Table, read_table
+
+#: formats of tables that are written
+WRITTEN = ("csv", "tsv", "parquet")
 
 
 def load_model(file: Path) -> tuple[Any, ModelInfo]:
@@ -106,15 +110,6 @@ def write_table(frame: pd.DataFrame, output: Path | None) -> None:
 def output_format(output: Path) -> str:
     """The format of a file to write."""
     kind = format_of(output)
-    if kind == "svmlight":
+    if kind not in WRITTEN:
         raise InputError(f"{output}: predictions are written as CSV or Parquet")
-    check_folder(output)
     return kind
-
-
-def check_folder(output: Path) -> None:
-    """Refuse a file whose folder does not exist before any work is done."""
-    if not output.parent.is_dir():
-        raise InputError(f"{output}: there is no folder {output.parent}")
-    if output.is_dir():
-        raise InputError(f"{output}: is a folder")

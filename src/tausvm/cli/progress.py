@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -80,8 +79,3 @@ def watched(machine: Any, console: Console) -> Iterator[None]:
             logger.removeHandler(handler)
             logger.propagate = propagate
             machine.set_params(verbose=False)
-
-
-def error_console() -> Console:
-    """Where messages and bars go: what a script reads stays on stdout."""
-    return Console(file=sys.stderr, soft_wrap=True, highlight=False)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ..persistence import ModelInfo
+if TYPE_CHECKING:
+    from ..persistence import ModelInfo
 
 #: columns of the last table: heading, key, format
 FIGURES = (

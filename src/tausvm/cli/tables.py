@@ -13,18 +13,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
 from .errors import InputError, listed
-
-#: file name endings, each also with .gz or .bz2 behind it where it is text
-FORMATS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".svm": "svmlight",
-    ".svmlight": "svmlight",
-    ".libsvm": "svmlight",
-}
-PACKED = (".gz", ".bz2")
+from .formats import format_of
 
 
 @dataclass(frozen=True)
@@ -48,19 +37,6 @@ class Table:
     @property
     def n_rows(self) -> int:
         return len(self.frame) if self.frame is not None else int(self.matrix.shape[0])
-
-
-def format_of(file: Path) -> str:
-    """The format that a file's name tells."""
-    endings = [ending.lower() for ending in file.suffixes]
-    if endings and endings[-1] in PACKED:
-        endings.pop()
-    if not endings or endings[-1] not in FORMATS:
-        raise InputError(
-            f"{file}: unknown file type; its name must end with one of {', '.join(FORMATS)}, "
-            "text also with .gz"
-        )
-    return FORMATS[endings[-1]]
 
 
 def read_table(file: Path, n_features: int | None = None) -> Table:
