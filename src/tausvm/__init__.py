@@ -50,8 +50,8 @@ __all__ = [
 
 #: parts that may be named after ``import tausvm`` alone
 _PARTS = (
-    *("dask", "estimators", "kernels", "losses", "metrics", "operators", "persistence", "plotting"),
-    *("selection", "solvers", "tabular"),
+    *("dask", "estimators", "exceptions", "kernels", "losses", "metrics", "operators"),
+    *("persistence", "plotting", "selection", "solvers", "tabular"),
 )
 
 

@@ -23,6 +23,7 @@ from .levels import SeparateLevels
 from .linear_data import DTYPES, linear_training_set
 from .parameters import check_choice, check_flag, check_integer, check_positive, refuse, seed_of
 from .progress import progress_log, warn_unless_solved
+from .small_cost import warn_of_small_cost
 from .warm import last_results
 
 Array = NDArray[np.float64]
@@ -120,7 +121,20 @@ class LinearMachine(RegressorMixin, BaseEstimator):
             results = self._solve_levels(data, losses, options)
         self._keep(results)
         warn_unless_solved(type(self).__name__, results, options, self.time_limit, data.X)
+        self._warn_of_small_cost(data, losses, results)
         return self
+
+    def _warn_of_small_cost(
+        self, data: TrainingSet, losses: Sequence[Loss], results: Sequence[SolverResult]
+    ) -> None:
+        """A SmallCWarning where C holds a level at a constant."""
+        squared = any(loss.dual_terms(data.y[:1], np.ones(1)).smooth for loss in losses)
+        warn_of_small_cost(
+            (type(self).__name__, self.C, not (self.scale_C or squared)),
+            [(data.y, data.weight, loss) for loss in losses],
+            results,
+            lambda: float(LinearOperator(data.X).squares().max()),
+        )
 
     def _options(self) -> SolverOptions:
         return SolverOptions(tol=self.tol, max_iter=self.max_iter, seed=seed_of(self.random_state))

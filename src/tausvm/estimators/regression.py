@@ -24,6 +24,7 @@ from .data import TrainingSet
 from .levels import SeparateLevels
 from .machine import Level
 from .parameters import check_choice, check_flag, is_real, refuse
+from .small_cost import warn_of_small_cost
 
 Array = NDArray[np.float64]
 
@@ -75,7 +76,25 @@ class KernelRegressor(RegressorMixin, ApproximableMachine):
         levels = self._levels(data)
         self._clip_to(levels[0].y)
         self._fit_levels(data, levels, self._order())
+        self._warn_of_small_cost(data, levels)
         return self
+
+    def _warn_of_small_cost(self, data: TrainingSet, levels: Sequence[Level]) -> None:
+        """A SmallCWarning where C holds a level at a constant."""
+
+        def largest() -> float:
+            if self._precomputed:
+                return float(np.diagonal(data.X).max())
+            return float(self._kernel.diagonal(self._points(data.X)).max())
+
+        results = self.result_ if isinstance(self.result_, list) else [self.result_]
+        squared = any(loss.dual_terms(data.y[:1], np.ones(1)).smooth for _, loss in levels)
+        warn_of_small_cost(
+            (type(self).__name__, self.C, not (self.scale_C or squared)),
+            [(y, data.weight, loss) for y, loss in levels],
+            results,
+            largest,
+        )
 
     def _levels(self, data: TrainingSet) -> list[Level]:
         targets = np.ascontiguousarray(data.y, dtype=np.float64)
