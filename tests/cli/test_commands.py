@@ -31,7 +31,7 @@ def rent(tmp_path: Path) -> Path:
 
 
 def run(capsys, *arguments: object) -> tuple[int, str, str]:
-    """The exit code, stdout and stderr of a command, which may replace what an earlier one wrote."""
+    """The exit code and what a command prints; it may replace what an earlier one wrote."""
     writes = arguments[0] in ("fit", "predict", "report") and "--help" not in arguments
     code = main([str(argument) for argument in (*arguments, *["--force"] * writes)])
     said = capsys.readouterr()
