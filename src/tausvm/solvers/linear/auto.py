@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from ..monitor import Monitor
 from ..problem import Certificate, Point, Problem
 from ..result import SolverOptions, SolverResult, Status
 from ..solver import Solver
-from .dual_cd import DualCD
+from .dual_cd import DualCD, Slow, never
 from .interior_point import LinearInteriorPoint
 from .newton import LinearNewton
 from .work import Costs, Work
@@ -85,11 +85,11 @@ class LinearAuto(Solver):
         plan = self._plan(problem)
         if not plan.at_once:
             return self.dual_cd
-        return self.newton if plan.newton_first(1.0, 1.0) else self.interior_point
+        return self.newton if plan.newton_first(START) else self.interior_point
 
     def _plan(self, problem: Problem) -> Plan:
         costs = Costs(problem, self.work, self.newton.systems, self.interior_point.most)
-        return Plan(self.pace, costs)
+        return Plan(self.pace, problem, costs)
 
     def solve(
         self, problem: Problem, options: SolverOptions, start: Point | None = None
@@ -98,13 +98,13 @@ class LinearAuto(Solver):
         asked = options.with_(tol=min(options.tol, self.rounding)) if small else options
         relay = Relay(problem, Monitor(problem, asked, ""), start)
         plan = self._plan(problem)
-        way, free = 1.0, 1.0
+        stand = START
         if not plan.at_once:
             relay.descend(self.dual_cd, PaceWatch(plan, asked.tol).slow)
-            way, free = way_left(relay.monitor.gap, asked.tol), relay.free_share()
+            stand = relay.stand(plan, asked.tol)
         rest: list[LinearNewton | LinearInteriorPoint] = [self.newton]
         if plan.interior_point < math.inf:
-            rest.insert(1 if plan.newton_first(way, free) else 0, self.interior_point)
+            rest.insert(1 if plan.newton_first(stand) else 0, self.interior_point)
         for solver in rest:
             if not relay.over(asked.tol):
                 relay.run(solver, plan.newton_steps if solver is not rest[-1] else math.inf)
@@ -122,14 +122,37 @@ def way_left(gap: float, tol: float) -> float:
     return min(1.0, max(0.1, math.log(max(gap, tol) / tol) / math.log(1.0 / tol)))
 
 
+@dataclass(frozen=True)
+class Stand:
+    """What is known on the way: shares, of 1 where nothing is.
+
+    Attributes
+    ----------
+    way : float
+        What is left of it (:func:`way_left`).
+    fall : float
+        What the fit takes away of the best constant's primal.
+    free : float
+        The rows between their bounds of those that can be.
+    """
+
+    way: float = 1.0
+    fall: float = 1.0
+    free: float = 1.0
+
+
+START = Stand()
+
+
 class Plan:
     """What solvers are expected to take, in passes of coordinate descent.
 
     Attributes
     ----------
-    newton, interior_point : float
-    factors : float
-        What Newton's method takes beyond that where all rows that can be are between bounds.
+    interior_point : float
+    least, more, factors : float
+        Newton's method: what it takes at least, what it takes more by the way that it has to go,
+        and what beyond that where all rows that can be are between bounds.
     newton_steps : float
         Newton steps that take as long as the interior-point method would.
     at_once : bool
@@ -138,27 +161,39 @@ class Plan:
         The pass from which on passes are judged.
     """
 
-    def __init__(self, pace: Pace, costs: Costs) -> None:
-        self.patience = pace.patience
-        self.newton = costs.newton / costs.one_pass
+    def __init__(self, pace: Pace, problem: Problem, costs: Costs) -> None:
+        self.problem, self.patience = problem, pace.patience
+        self.least = costs.newton_least / costs.one_pass
+        self.more = costs.newton_more / costs.one_pass
         self.interior_point = costs.interior_point / costs.one_pass
         self.factors = costs.factors / costs.one_pass
         self.newton_steps = pace.patience * costs.interior_point / costs.newton_step
-        allowed = pace.share * min(self.newton, self.interior_point)
+        allowed = pace.share * min(self.newton(START), self.interior_point)
         self.at_once = allowed < pace.least
         self.first = max(pace.least, min(pace.most, int(min(allowed, pace.most))))
 
-    def newton_first(self, way: float, free: float) -> bool:
-        """Whether Newton's method comes before the other, with this share of the way to go, and
-        this share of the rows that can be between bounds there.
+    @cached_property
+    def _constant(self) -> float:
+        """The primal of the best constant."""
+        problem = self.problem
+        return problem.terms.total_loss(problem.y, np.zeros(problem.n), problem.constant)
 
-        It goes on from where it begins; the interior-point method goes the whole way.
-        """
-        return way * (self.newton + free**3 * self.factors) <= self.interior_point
+    def fall(self, dual: float) -> float:
+        """What a fit takes away of the best constant's primal at most, as a share, by the dual."""
+        return min(1.0, max(0.0, 1.0 - dual / self._constant)) if self._constant > 0 else 1.0
 
-    def too_many(self, way: float) -> float:
+    def newton(self, stand: Stand) -> float:
+        """Newton's method without factorisations: it goes on from where it begins."""
+        return stand.way * (self.least + stand.fall * self.more)
+
+    def newton_first(self, stand: Stand) -> bool:
+        """Whether Newton's method comes before the other, which goes the whole way."""
+        factors = 1.0 + stand.free**3 * self.factors / self.newton(START)
+        return self.newton(stand) * factors <= self.interior_point
+
+    def too_many(self, stand: Stand) -> float:
         """Passes that take as long as the quicker of the others."""
-        return self.patience * min(way * self.newton, self.interior_point)
+        return self.patience * min(self.newton(stand), self.interior_point)
 
 
 class Relay:
@@ -185,16 +220,17 @@ class Relay:
             return good or monitor.limited()
         return True
 
-    def free_share(self) -> float:
-        """Rows whose β is neither 0 nor at a bound, as a share of the most that matter: d, or n."""
+    def stand(self, plan: Plan, tol: float) -> Stand:
+        """Where the last solver has ended. Rows are free whose β is neither 0 nor at a bound."""
         assert self.point is not None
         beta, terms = self.point.beta, self.problem.terms
         free = np.count_nonzero((beta != 0) & (beta > terms.lower) & (beta < terms.upper))
-        return min(1.0, free / min(self.problem.n, self.problem.operator.n_features))
+        most = min(self.problem.n, self.problem.operator.n_features)
+        found = self.monitor.exact
+        fall = 1.0 if found is None else plan.fall(found.dual)
+        return Stand(way_left(self.monitor.gap, tol), fall, min(1.0, free / most))
 
-    def descend(
-        self, solver: DualCD, slow: Callable[[int, float], bool] = lambda n_iter, gap: False
-    ) -> None:
+    def descend(self, solver: DualCD, slow: Slow = never) -> None:
         """Coordinate descent, until ``slow`` says that others are faster."""
         self._note(solver)
         self.point = solver.descend(self.problem, self.monitor, self.start, slow)
@@ -273,14 +309,15 @@ class PaceWatch:
         #: passes, and the median of those
         self.gaps: list[tuple[int, float]] = []
 
-    def slow(self, n_iter: int, gap: float) -> bool:
+    def slow(self, n_iter: int, gap: float, dual: float) -> bool:
         """Whether to give up: ``gap`` is how many times more than asked for is left."""
         self.seen = [*self.seen[-2:], gap]
         # one pass may see little of it
         self.gaps.append((n_iter, float(np.median(self.seen))))
         if n_iter < self.plan.first:
             return False
-        return self._passes_left() > self.plan.too_many(way_left(gap * self.tol, self.tol))
+        stand = Stand(way_left(gap * self.tol, self.tol), self.plan.fall(dual))
+        return self._passes_left() > self.plan.too_many(stand)
 
     def _passes_left(self) -> float:
         """By the fall of the smallest gap since about half as many passes were done."""

@@ -32,6 +32,15 @@ from ..solver import Solver
 
 Array = NDArray[np.float64]
 
+#: whether to give up, by the number of passes, how many times more than asked for the last of them
+#: seems to leave of the gap, and the dual
+Slow = Callable[[int, float, float], bool]
+
+
+def never(n_iter: int, gap: float, dual: float) -> bool:
+    """The one that does not."""
+    return False
+
 
 @dataclass(frozen=True)
 class DualCD(Solver):
@@ -87,13 +96,9 @@ class DualCD(Solver):
         problem: Problem,
         monitor: Monitor,
         start: Point | None,
-        slow: Callable[[int, float], bool] = lambda n_iter, gap: False,
+        slow: Slow = never,
     ) -> Point:
-        """Passes until the monitor or ``slow`` says stop; the last point seen.
-
-        ``slow`` gets to know the number of passes, and how many times more than asked for the last
-        of them seems to leave of the gap.
-        """
+        """Passes until the monitor or ``slow`` says stop; the last point seen."""
         tol = monitor.options.tol
         if monitor.out_of_time():  # not even the products that a start takes
             start = None
@@ -108,12 +113,13 @@ class DualCD(Solver):
             # a pass leaves less than it came across, by what it came across less than the last
             left = gap * (min(gap / before, 1.0) if 0 < before < np.inf else 1.0)
             before = gap
-            scale = abs(descent.dual_value())
+            dual = descent.dual_value()
+            scale = abs(dual)
             solved = left <= caution * tol * scale
             ruled = descent.ruled
             due = done - checked >= max(self.check_every, self.check_share * done)
             limited = monitor.limited()
-            crawls = slow(monitor.n_iter, left / (tol * scale) if scale > 0 else np.inf)
+            crawls = slow(monitor.n_iter, left / (tol * scale) if scale > 0 else np.inf, dual)
             if not (solved or ruled or due or limited or crawls):
                 continue
             if limited and not monitor.certifiable():

@@ -49,11 +49,13 @@ class Work:
     interior_corners: float = 12.0
     interior_squared: float = 4.0
     interior_wide: float = 6.0
-    #: Newton steps with corners, where the Hessian is a matrix and where it is not, and those more
-    #: that d/n asks for: the rows at a corner, some d of them, are found one after the other
-    #: (10,000 × 10: 12 steps; 600 × 200: 150; 31,000 × 785: 100)
+    #: Newton steps with corners, those more where the Hessian is not a matrix, and those more that
+    #: d/n asks for: the rows at a corner, some d of them, are found one after the other
+    #: (10,000 × 10: 12 steps; 600 × 200: 150; 31,000 × 785: 100). The two last count by the share
+    #: of the best constant's primal that the fit takes away: what is near to constant has little
+    #: way to go, whatever the shape (14,631 × 1,225, C = 0.003, a third: 11 steps)
     newton_corners: float = 12.0
-    newton_many: float = 60.0
+    newton_many: float = 48.0
     #: the share of those steps that, without the Hessian, end in a factorisation of the rows whose
     #: β lies between its bounds
     newton_factors: float = 0.25
@@ -72,12 +74,14 @@ class Costs:
     ----------
     one_pass : float
         A pass of coordinate descent.
-    newton_step, newton : float
-        A Newton step, and a solve. By which systems is for ``systems`` to say.
+    newton_step, newton_least, newton_more : float
+        A Newton step, the steps of a solve of what is near to constant, and those more of one that
+        leaves nothing of the best constant's primal, in time. By which systems is for ``systems``
+        to say.
     interior_point : float
         A solve by the interior-point method, infinite beyond an order of ``most``.
     factors : float
-        What factorisations add to ``newton`` where d of the rows are between bounds, or all.
+        What factorisations add to Newton's method where d of the rows are between bounds, or all.
     """
 
     def __init__(self, problem: Problem, work: Work, systems: Systems, most: int) -> None:
@@ -104,19 +108,23 @@ class Costs:
         # the matrix of the rows outlives a step, that of the features does not
         self.interior_point = steps * (step + factor) + matrix * (1.0 if n <= d else steps)
 
-        steps = work.newton_corners if d <= systems.direct else work.newton_many
-        steps += work.corners_wide * d / n
+        least = work.newton_corners
+        steps = least + work.corners_wide * d / n
+        if d > systems.direct:
+            steps += work.newton_many
         if terms.smooth:
             steps = work.newton_squared + work.squared_wide * wide
             if terms.kink[0] > 0:
                 steps += work.tube_wide * (d / n) ** 2
+            least = steps
         step = work.newton_step + work.newton_row * n + work.newton_products * product
         if d <= systems.direct:
             step += work.operation * d**3 / 3.0
             step += pair * rows.pairs(False) / steps
         else:
             step += work.conjugate_products * product
-        self.newton_step, self.newton = step, steps * step
+        self.newton_step = step
+        self.newton_least, self.newton_more = least * step, (steps - least) * step
         self.factors = 0.0
         if systems.direct < d and order <= systems.most_rows and not terms.smooth:
             self.factors = steps * work.newton_factors * factor
