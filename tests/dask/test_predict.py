@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import tausvm
+import tausvm.dask as lazy
 from tausvm.dask import predict
-from tausvm.persistence import save
+from tausvm.persistence import load, save
 
 from .data import chunked
 
@@ -112,9 +115,27 @@ def test_saved_models(tmp_path: Path) -> None:
     assert_same(found, model.predict(X))
 
 
+@pytest.mark.parametrize("name", ["LinearQuantileSVR", "LinearSVR", "LinearSVRCV"])
+def test_machines_of_partitions_are_saved_as_those_without(name: str, tmp_path: Path) -> None:
+    model = getattr(lazy, name)().fit(chunked(X, 33), chunked(y, 33))
+    save(model, tmp_path / "model.skops")
+    loaded = load(tmp_path / "model.skops")
+    assert type(loaded) is getattr(tausvm, name)
+    assert_same(loaded.predict(X), model.predict(X))
+    assert_same(predict(model, chunked(X, 33)).compute(), model.predict(X))
+
+
 def test_bad_arguments() -> None:
     model = MODELS["linear"]()
     with pytest.raises(TypeError, match="X must be a dask array or a dask dataframe, got ndarray"):
         predict(model, X)
     with pytest.raises(ValueError, match="method must be one that the model has, got 'nothing'"):
         predict(model, chunked(X), method="nothing")
+
+
+@pytest.mark.parametrize("module", ["linear", "selection", "predicting"])
+def test_docstrings(module: str) -> None:
+    part = importlib.import_module(f"tausvm.dask.{module}")
+    found = doctest.testmod(part, optionflags=doctest.ELLIPSIS)
+    assert found.attempted > 0
+    assert found.failed == 0

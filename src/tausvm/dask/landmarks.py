@@ -27,7 +27,7 @@ from ..solvers import SolverOptions
 from ..solvers.landmarks import PivotedCholesky, Pivoting
 from ..threads import one_blas_thread
 from .fitting import Fit, Offset
-from .linear import note_features, single_machine, warn_unless_solved
+from .linear import note_features, warn_unless_solved, without_dask
 from .partitions import Partitions, collection_kind
 from .predicting import predict
 from .settings import Plan
@@ -175,7 +175,7 @@ class LandmarkMachine(single.KernelRegressor):
 
         It needs no Dask, and is what to save.
         """
-        machine = single_machine(self, single)
+        machine = without_dask(self, getattr(single, type(self).__name__))
         machine.approximation = "landmarks"  # there is no other way here
         return machine
 

@@ -98,16 +98,16 @@ class DaskMachine(LinearMachine):
 
         It needs no Dask, and is what to save.
         """
-        return single_machine(self, single)
+        return without_dask(self, getattr(single, type(self).__name__))
 
 
-def single_machine(machine: Any, module: Any) -> Any:
-    """A machine on partitions as the class of its name in a module of single ones."""
-    alone = getattr(module, type(machine).__name__)(**machine.get_params(deep=False))
+def without_dask(machine: Any, kind: type) -> Any:
+    """A fitted machine as one of another class with the same parameters and attributes."""
+    out = kind(**machine.get_params(deep=False))
     for name, value in vars(machine).items():
         if name != "n_passes_":
-            setattr(alone, name, value)
-    return alone
+            setattr(out, name, value)
+    return out
 
 
 def note_features(machine: Any, partitions: Partitions) -> None:

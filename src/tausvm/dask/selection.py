@@ -16,7 +16,7 @@ from ..selection import linear as single
 from ..selection.linear import Fold, cost_grid
 from ..solvers import SolverOptions, SolverResult, Status
 from .fitting import Fit
-from .linear import LinearSVR, note_features, warn_unless_solved
+from .linear import LinearSVR, note_features, warn_unless_solved, without_dask
 from .partitions import Block, Partitions, collection_kind
 from .settings import Plan
 from .sums import Draw, Job, Part
@@ -156,6 +156,13 @@ n_splits_, n_iter_, n_features_in_, feature_names_in_
         best._note(fit.partitions)
         warn_unless_solved(self, results, fit.partitions)
         self.best_estimator_, self.dual_gap_ = best, best.dual_gap_
+
+    def single(self) -> Any:
+        """The same as an estimator of :mod:`tausvm` itself, which needs no Dask."""
+        out = without_dask(self, single.LinearSVRCV)
+        if hasattr(self, "best_estimator_"):
+            out.best_estimator_ = self.best_estimator_.single()
+        return out
 
     def predict(self, X: Any, raw: bool = False) -> Any:
         """Predict at the rows of X with the chosen machine.

@@ -62,7 +62,8 @@ def save(model: Any, path: str | os.PathLike[str], *, card: dict[str, Any] | Non
     ----------
     model : estimator
         Of tausvm, alone or with scikit-learn's transformers around it. Functions, and so a
-        kernel that is a callable, cannot be saved.
+        kernel that is a callable, cannot be saved. A machine of :mod:`tausvm.dask` is saved as the
+        estimator of :mod:`tausvm` that predicts as it does, and loads without Dask.
     path : path
         The file, written whole or not at all.
     card : dict, optional
@@ -84,6 +85,8 @@ def save(model: Any, path: str | os.PathLike[str], *, card: dict[str, Any] | Non
     True
     """
     skops = _skops()
+    single = getattr(model, "single", None)
+    model = single() if callable(single) else model
     try:
         written = skops.dumps(model)
     except Exception as error:  # what skops says about a type it does not know
