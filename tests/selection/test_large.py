@@ -170,6 +170,7 @@ def test_a_fit_says_beforehand_what_it_does(caplog):
     assert lines[0].endswith("of memory")
     assert any("fitting functions of landmarks to 500 rows, about" in line for line in lines)
     assert any("relative gap" in line for line in lines)
+    assert any("80 landmarks, " in line and "from the full problem" in line for line in lines)
 
 
 def test_a_small_fit_says_so_too(caplog):

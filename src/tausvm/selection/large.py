@@ -25,7 +25,7 @@ from ..estimators.machine import Level
 from ..estimators.parameters import refuse, seed_of
 from ..estimators.progress import progress_log
 from ..solvers import SolverOptions
-from ..solvers.landmarks import Landmarks, solve_landmarks
+from ..solvers.landmarks import LandmarkResult, Landmarks, solve_landmarks
 from ..threads import one_blas_thread, thread_count
 from .members import Member
 from .plan import Plan
@@ -140,6 +140,7 @@ class LargeSelection:
             self._tell(f"{title}, about {span(plan.landmark_seconds)}")
             with heartbeat(self.verbose, title, plan.landmark_seconds, self._settings.beats):
                 members = self._landmark_members(search, places, fitted, started + self._limit)
+            self._tell(gap_words(members))
         self._tell_members(members)
         if self.refit:
             rest = part_of(data, held)
@@ -182,6 +183,16 @@ class LargeSelection:
 
     def _calibrate_by(self, X: Any, data: TrainingSet) -> None:
         """Set what calibrates the levels, by rows that were held out, if anything does."""
+
+
+def gap_words(members: Sequence[Member]) -> str:
+    """How far the functions of all levels are from the full problem at most."""
+    results = [member.result for member in members]
+    found = [result for result in results if isinstance(result, LandmarkResult)]
+    worst = max(found, key=lambda result: result.gap_estimate)
+    about = "" if worst.exact else "about "
+    count = len(worst.landmarks)
+    return f"{count:,} landmarks, {about}{worst.gap_estimate:.1e} from the full problem"
 
 
 def part_of(data: TrainingSet, rows: Index) -> TrainingSet:
