@@ -46,7 +46,7 @@ def folder(tmp_path_factory) -> Path:
     (folder / "broken.parquet").write_text("not parquet")
     (folder / "ragged.csv").write_text("a,y\n1,2\n1,2,3,4\n1,2\n")
     (folder / "words.svm").write_text("hello world\n")
-    (folder / "data.xlsx").write_text("")
+    (folder / "data.docx").write_text("")
     (folder / "matrix.svm").write_text("".join(f"{k % 2} 1:{k} 2:1\n" for k in range(20)))
     (folder / "model.txt").write_text("not a model")
     fit = ["fit", str(folder / "good.csv"), "--target", "y", "--save", str(folder / "good.skops")]
@@ -68,7 +68,7 @@ def fit(*more: str, file: str = "good.csv") -> list[str]:
 CASES = {
     "missing file": (fit(file="absent.csv"), ["absent.csv", "no such file"]),
     "folder": (fit(file="folder.csv"), ["folder.csv", "folder"]),
-    "unknown type": (fit(file="data.xlsx"), ["data.xlsx", ".csv"]),
+    "unknown type": (fit(file="data.docx"), ["data.docx", ".csv"]),
     "empty file": (fit(file="empty.csv"), ["empty.csv", "empty"]),
     "header only": (fit(file="header.csv"), ["header.csv", "no rows"]),
     "too few rows": (fit(file="short.csv"), ["short.csv", "3 rows"]),
@@ -162,8 +162,8 @@ CASES = {
     "text in a number": (["predict", "{good.skops}", "{text_in_a.csv}"], ["'a'", "'?'", "row 1"]),
     "svmlight for columns": (["predict", "{good.skops}", "{matrix.svm}"], ["matrix.svm"]),
     "output type": (
-        ["predict", "{good.skops}", "{good.csv}", "-o", "{out.txt}"],
-        ["out.txt", ".csv"],
+        ["predict", "{good.skops}", "{good.csv}", "-o", "{out.xlsx}"],
+        ["out.xlsx", "CSV"],
     ),
     "output nowhere": (
         ["predict", "{good.skops}", "{good.csv}", "-o", "{nowhere/out.csv}"],
@@ -207,7 +207,7 @@ def test_ctrl_c_is_130(folder: Path, capsys, monkeypatch) -> None:
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fitting, "fit_file", interrupted)
+    monkeypatch.setattr(fitting, "plan_fit", interrupted)
     fit = ["fit", str(folder / "good.csv"), "--target", "y", "--save", str(folder / "n.skops")]
     assert main(fit) == 130
     assert capsys.readouterr().err == "tausvm: interrupted\n"
@@ -219,7 +219,7 @@ def test_an_unexpected_error_is_one_line_too(folder: Path, capsys, monkeypatch) 
     def broken(*_):
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr(fitting, "fit_file", broken)
+    monkeypatch.setattr(fitting, "plan_fit", broken)
     fit = ["fit", str(folder / "good.csv"), "--target", "y", "--save", str(folder / "n.skops")]
     assert main(fit) == 1
     assert capsys.readouterr().err == "tausvm: error: RuntimeError: two lines\n"

@@ -18,6 +18,7 @@ from .console import error_console, say, warn
 from .errors import InputError
 from .kinds import KINDS, kind_named
 from .options import (
+    above_zero,
     at_least,
     check_unused,
     read_gamma,
@@ -26,6 +27,7 @@ from .options import (
     read_loss,
     read_metric,
     read_names,
+    read_reading,
     share,
     with_address,
 )
@@ -38,7 +40,7 @@ from .settings import Settings
 app = typer.Typer(
     name="tausvm",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     help=(
@@ -66,8 +68,32 @@ _model = partial(typer.Option, rich_help_panel="Model")
 _parameter = partial(typer.Option, rich_help_panel="Parameters")
 
 DataFile = Annotated[
-    Path, typer.Argument(metavar="DATA", help="CSV, TSV, Parquet or svmlight file, also .gz.")
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="CSV, TSV, text, JSON lines, Excel, Parquet or svmlight file, text also .gz; - is "
+        "standard input.",
+    ),
 ]
+_reading = partial(typer.Option, rich_help_panel="Reading")
+Sep = Annotated[
+    str | None,
+    _reading("--sep", metavar="CHAR", help="What separates cells: a character, tab or space."),
+]
+Decimal = Annotated[
+    str | None, _reading("--decimal", metavar="CHAR", help="What separates decimals: . or ,")
+]
+Encoding = Annotated[
+    str | None, _reading("--encoding", metavar="NAME", help="utf-8, utf-16, cp1252, latin-1, …")
+]
+Na = Annotated[
+    str, _reading("--na", metavar="A,B", help="Texts that stand for missing values, as ? or -999.")
+]
+Dates = Annotated[
+    str | None,
+    _reading("--dates", metavar="ORDER", help="How dates like 3/4/2024 are meant: dmy or mdy."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for a script.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that 'fit' saved.")]
 
@@ -99,11 +125,11 @@ def _options(
 def fit(
     data: DataFile,
     save_to: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--save", metavar="MODEL", help="Where to save the model.", show_default=False
         ),
-    ],
+    ] = None,
     target: Annotated[
         str | None,
         _data(metavar="COL", help="The column to predict; svmlight files have their own."),
@@ -119,6 +145,12 @@ def fit(
             help="Columns that are categories, whatever they look like, as numbers that are codes.",
         ),
     ] = "",
+    numeric: Annotated[
+        str, _data(metavar="A,B", help="Columns that are numbers; words in them are missing.")
+    ] = "",
+    drop_missing_target: Annotated[
+        bool, _data("--drop-missing-target", help="Leave out the rows without a target.")
+    ] = False,
     max_categories: Annotated[
         int, _data(min=1, help="A column with more categories is coded by their mean targets.")
     ] = 50,
@@ -138,6 +170,15 @@ def fit(
             help="Set this share of the rows aside and score on them, for example 0.25.",
         ),
     ] = 0.0,
+    holdout_out: Annotated[
+        Path | None,
+        _data(metavar="FILE", help="Write the rows set aside to this CSV or Parquet file."),
+    ] = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    na: Na = "",
+    dates: Dates = None,
     kind: Annotated[str, _model(metavar="KIND", help=_KINDS_HELP)] = "quantile",
     tau: Annotated[
         str | None,
@@ -192,9 +233,10 @@ def fit(
     grid: Annotated[int, _parameter(help="Values of C and of γ that --tune tries.")] = 10,
     jobs: Annotated[int | None, _parameter(help="Jobs of --tune.")] = None,
     seed: Annotated[int, _parameter(help="Of the folds and the rows set aside.")] = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the figures as JSON instead of a table.")
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read, say what would be fitted, and stop.")
     ] = False,
+    as_json: Json = False,
     force: Force = False,
 ) -> int:
     """Fit a model to a file and save it.
@@ -205,10 +247,23 @@ def fit(
     duality gap: a gap of 1e-4 means that no function has an objective more than 0.01 % below.
     """
     from ..persistence import save
-    from .fitting import FitOptions, fit_file
+    from .fitting import FitOptions, fit_planned, plan_fit
+    from .predicting import output_format, write_table
     from .show import print_scores
 
-    check_output("--save", save_to, [data], force=force)
+    if save_to is not None:
+        check_output("--save", save_to, [data], force=force)
+    elif not dry_run:
+        raise InputError("--save: name the file to save the model to, or give --dry-run")
+    if holdout_out is not None:
+        if not holdout:
+            raise InputError("--holdout-out: needs --holdout, the share of rows to set aside")
+        output_format(holdout_out)
+        check_output("--holdout-out", holdout_out, [data], force=force, holds_data=True)
+    for option, value in (("--C", C), ("--tol", tol), ("--time-limit", time_limit)):
+        above_zero(option, value)
+    if epsilon:
+        above_zero("--epsilon", epsilon)
     chosen = kind_named(kind)
     if loss == "svr" and tau is not None:
         raise InputError("--tau: --loss svr has no levels")
@@ -229,7 +284,7 @@ def fit(
         tol=tol,
         time_limit=time_limit,
         loss=read_loss(loss, chosen.losses, kind),
-        folds=folds,
+        folds=at_least("--folds", folds, 2),
         grid=at_least("--grid", grid, 1),
         jobs=jobs,
         seed=at_least("--seed", seed, 0),
@@ -245,25 +300,50 @@ def fit(
         holdout=share("--holdout", holdout),
         positive=positive,
         tune=tune,
+        numeric=read_names(numeric),
+        drop_missing_target=drop_missing_target,
+        reading=read_reading(sep, decimal, encoding, na, dates),
     )
     messages = error_console()
-    if dask is None:
-        fitted = fit_file(data, chosen, settings, options, messages)
-    else:
+    planned: dict[str, Any] = {}
+    if dask is not None:
         from .partitioned import fit_partitions
 
+        if dry_run or holdout_out is not None or save_to is None:
+            raise InputError("--dask: goes with --save, and not with --dry-run or --holdout-out")
         fitted = fit_partitions(data, dask, chosen, settings, options)
+    else:
+        plan = plan_fit(data, chosen, settings, options)
+        if not as_json:
+            for line in plan.lines:
+                say(messages, line)
+        if dry_run or save_to is None:
+            if as_json:
+                told = [column.as_json() for column in plan.columns]
+                sys.stdout.write(json.dumps({**plan.facts, "columns": told}) + "\n")
+            warn(messages, plan.told)
+            return errors.SUCCESS
+        planned = plan.facts
+        fitted = fit_planned(plan, messages)
+        if holdout_out is not None:
+            if plan.held_out is None:
+                raise InputError(f"--holdout-out: {data} is svmlight, which has no named columns")
+            write_table(plan.held_out, holdout_out)
     try:
         save(fitted.model, save_to, card=fitted.card)
     except OSError as error:
         raise InputError(f"{save_to}: cannot be written: {error.strerror}") from error
     warn(messages, fitted.warnings)
     if as_json:
-        sys.stdout.write(json.dumps({"model": str(save_to), **fitted.card}) + "\n")
+        told_card = {k: v for k, v in fitted.card.items() if k != "fingerprints"}
+        facts = {"model": str(save_to), **planned, **told_card}
+        sys.stdout.write(json.dumps(facts) + "\n")
     else:
         console = Console(highlight=False)
         print_scores(console, fitted.card)
         console.print(f"saved to {save_to}", soft_wrap=True, markup=False)
+        if holdout_out is not None:
+            console.print(f"rows held out: {holdout_out}", soft_wrap=True, markup=False)
     return errors.SUCCESS if fitted.converged else errors.NOT_CONVERGED
 
 
@@ -283,6 +363,12 @@ def predict(
     keep: Annotated[
         bool, typer.Option("--keep", help="Write the columns of DATA too, before the predictions.")
     ] = False,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    na: Na = "",
+    dates: Dates = None,
+    as_json: Json = False,
     force: Force = False,
 ) -> int:
     """Predict at the rows of a file.
@@ -300,7 +386,7 @@ def predict(
         raise InputError(
             f"-o: {output} has the name of the data that the model was fitted to; name another one"
         )
-    table, X, told = model_input(data, info.card)
+    table, X, told = model_input(data, info.card, read_reading(sep, decimal, encoding, na, dates))
     taus = () if tau is None else read_levels(tau, (), True, info.card["kind"])
     predictions = prediction_table(loaded, info.card, X, taus)
     if keep:
@@ -312,8 +398,16 @@ def predict(
         kept = table.frame.reset_index(drop=True)
         predictions = kept.join(predictions)
     messages = error_console()
+    if table.notes:
+        say(messages, table.read_as)
     warn(messages, told)
-    write_table(predictions, output)
+    if as_json:
+        told_rows = {"columns": list(predictions.columns), "rows": len(predictions)}
+        if output is None:
+            told_rows["predictions"] = json.loads(predictions.to_json(orient="records"))
+        sys.stdout.write(json.dumps({**told_rows, "output": output and str(output)}) + "\n")
+    if output is not None or not as_json:
+        write_table(predictions, output)
     if output is not None:
         say(messages, f"{len(predictions)} rows written to {output}")
     return errors.SUCCESS
@@ -327,6 +421,12 @@ def report(
         Path, typer.Option("-o", "--output", metavar="OUT", help="The HTML file to write.")
     ] = Path("report.html"),
     title: Annotated[str | None, typer.Option(help="The heading of the page.")] = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    na: Na = "",
+    dates: Dates = None,
+    as_json: Json = False,
     force: Force = False,
 ) -> int:
     """Write a page about a model on the rows of a file.
@@ -336,28 +436,40 @@ def report(
     Give it rows that the model has not seen, if you have them.
     """
     from ..report import write_report
+    from .fingerprints import fitted_among, fitted_words
     from .predicting import load_model
     from .reporting import report_rows
 
     check_output("-o", output, [data, model], force=force)
     loaded, info = load_model(model)
-    X, y, told = report_rows(data, info.card)
-    warn(error_console(), told)
+    rows = report_rows(data, info.card, read_reading(sep, decimal, encoding, na, dates))
+    fitted = fitted_among(info.card.get("fingerprints"), rows.X, rows.y)
+    words = fitted_words(fitted, len(rows.y))
+    messages = error_console()
+    if rows.table.notes:
+        say(messages, rows.table.read_as)
+    warn(messages, rows.told)
     try:
         write_report(
             loaded,
-            X,
-            y,
+            rows.X,
+            rows.y,
             output,
             title=title,
             target_name=info.card.get("target"),
             classes=info.card.get("classes"),
-            data_name=data.name,
+            data_name=f"{rows.table.file.name} ({words})",
             versions=info.versions,
         )
     except OSError as error:
         raise InputError(f"{output}: cannot be written: {error.strerror}") from error
-    Console(highlight=False).print(f"Report: {output.resolve()}", soft_wrap=True, markup=False)
+    if as_json:
+        facts = {"report": str(output.resolve()), "rows": len(rows.y), "fitted": fitted}
+        sys.stdout.write(json.dumps(facts) + "\n")
+    else:
+        console = Console(highlight=False)
+        console.print(f"Report: {output.resolve()}", soft_wrap=True, markup=False)
+        console.print(f"{rows.table.file}: {words}", soft_wrap=True, markup=False)
     return errors.SUCCESS
 
 

@@ -11,20 +11,25 @@ import pandas as pd
 
 from ..tabular import FramePreparation
 from ..tabular.codes import CategoryCode, NumberCode, OrderedCode, TargetCode
-from ..tabular.kinds import CATEGORY, DATE, IDENTIFIER, NUMBER, ORDERED
+from ..tabular.kinds import CATEGORY, DATE, DROP, IDENTIFIER, NUMBER, ORDERED
 from ..tabular.values import as_numbers, as_texts, as_times, series_values
-from .errors import InputError, listed
+from .cells import texts
+from .errors import InputError, listed, similar
 from .tables import Table, check_finite, check_missing, column, row_words, rows_where
 
 #: what a cell must be in a column where not every text will do
 WANTED = {NUMBER: "a number", DATE: "a date", ORDERED: "one of its categories"}
+#: what a column is of
+PLURALS = {NUMBER: "numbers", CATEGORY: "categories", ORDERED: "ordered categories", DATE: "dates"}
 
 
 @dataclass(frozen=True)
 class Column:
     """A column that a model reads: numbers by their range, categories by their values.
 
-    ``why`` it is taken for that is empty in the files of earlier versions.
+    ``why`` it is taken for that is empty in the files of earlier versions. ``form`` is that of
+    dates which are not as ISO 8601 writes them, and ``holes`` whether cells may be missing although
+    missing values are refused elsewhere.
     """
 
     name: str
@@ -34,6 +39,8 @@ class Column:
     high: float = 0.0
     values: tuple[str, ...] = ()
     why: str = ""
+    form: str = ""
+    holes: bool = False
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -51,7 +58,7 @@ class Column:
 
         These are missing to the model, but for categories that it has not seen.
         """
-        values = series_values(self.name, cells)
+        values = series_values(self.name, self._dated(cells))
         if self.type in (NUMBER, DATE):
             part: Any = (as_numbers if self.type == NUMBER else as_times)(values)[0]
             return part, pd.isna(part) & ~values.missing
@@ -63,6 +70,14 @@ class Column:
         gone = values.missing | (odd & (self.type == ORDERED))
         return np.where(gone, np.array(np.nan, dtype=object), text), odd
 
+    def _dated(self, cells: pd.Series) -> pd.Series:
+        """Text in the form of the fit as dates; what is not in it stays as it is."""
+        if not self.form or not texts(cells):
+            return cells
+        times = pd.to_datetime(cells.str.strip(), format=self.form, errors="coerce")
+        written = times.dt.strftime("%Y-%m-%dT%H:%M:%S")
+        return written.where(times.notna(), cells)
+
 
 def choose_columns(
     table: Table,
@@ -71,6 +86,7 @@ def choose_columns(
     features: Sequence[str],
     drop: Sequence[str],
     categorical: Sequence[str],
+    numeric: Sequence[str],
 ) -> list[str]:
     """The names of the columns that a model may read."""
     assert table.frame is not None
@@ -78,6 +94,7 @@ def choose_columns(
         ("--features", features),
         ("--drop", drop),
         ("--categorical", categorical),
+        ("--numeric", numeric),
     ):
         for name in names:
             column(table, name, option)
@@ -96,8 +113,13 @@ def choose_columns(
     return chosen
 
 
-def learned_columns(table: Table, prepare: FramePreparation) -> tuple[list[Column], list[str]]:
-    """The columns that have features, and what to say about those that may surprise."""
+def learned_columns(
+    table: Table, prepare: FramePreparation, holes: Sequence[str] = ()
+) -> tuple[list[Column], list[str]]:
+    """The columns that have features, and what to say about those that may surprise.
+
+    Those in ``holes`` may have missing cells.
+    """
     columns, said = [], []
     for told, code in zip(prepare.columns_, prepare._codes, strict=True):
         name, kind, why = (str(told[key]) for key in ("name", "kind", "why"))
@@ -115,10 +137,37 @@ def learned_columns(table: Table, prepare: FramePreparation) -> tuple[list[Colum
                 seen = {"values": code.order}
             case CategoryCode() | TargetCode():
                 seen = {"values": tuple(text for text in code.table()[0] if text)}
-        columns.append(Column(name, kind, **seen, why=why))
+        form = table.dates.get(name, "") if kind == DATE else ""
+        columns.append(Column(name, kind, **seen, why=why, form=form, holes=name in holes))
     if not columns:
         raise InputError(f"no column is left to predict from; {said[0]}")
     return columns, said
+
+
+def column_words(prepare: FramePreparation, table: Table) -> str:
+    """What the columns were taken for, in a line, and why where that may surprise."""
+    if table.frame is None:
+        return f"columns: {prepare_words(table)}"
+    count: dict[str, list[str]] = {}
+    because = []
+    for told in prepare.columns_:
+        name, kind, why = (str(told[key]) for key in ("name", "kind", "why"))
+        count.setdefault(kind if told["features"] else DROP, []).append(name)
+        if kind == CATEGORY and ", because of " in why:
+            because.append(f"{name}: {why}; --numeric {name} treats them as missing")
+    words = [
+        f"{len(names)} of {plural} ({listed(names, 3)})"
+        for kind, plural in PLURALS.items()
+        if (names := count.get(kind))
+    ]
+    if DROP in count:
+        words.append(f"{len(count[DROP])} left out ({listed(count[DROP], 3)})")
+    return f"columns: {', '.join(words)}" + "".join(f"; {line}" for line in because[:3])
+
+
+def prepare_words(table: Table) -> str:
+    """What a sparse file holds."""
+    return f"{table.matrix.shape[1]} numbers, of which {table.matrix.nnz} are not 0"
 
 
 def read_features(
@@ -130,7 +179,8 @@ def read_features(
         raise InputError(
             f"{table.file}: is svmlight, but the model reads the columns {listed(names, 8)}"
         )
-    lost = [repr(name) for name in names if name not in table.frame.columns]
+    there = list(table.frame.columns)
+    lost = [f"{name!r}{similar(name, there)}" for name in names if name not in there]
     if lost:
         raise InputError(f"{table.file}: has no column {listed(lost)}, which the model reads")
     check_finite(table.frame[names], table.file)
@@ -139,21 +189,24 @@ def read_features(
     for c in columns:
         cells = table.frame[c.name]
         parts[c.name], odd = c.read(cells)
-        rows = rows_where(odd)
+        rows = rows_where(pd.Series(odd, index=cells.index))
         if not rows:
             continue
-        what = f"{table.file}: column {c.name!r} has {str(cells.iloc[rows[0] - 1])!r} in "
+        what = f"{table.file}: column {c.name!r} has {str(cells.loc[rows[0] - 1])!r} in "
         if c.type == CATEGORY:
             means = "the model has not seen; it counts as none of its categories"
-        elif impute:
+        elif impute or c.holes:
             means = f"is not {WANTED[c.type]}; it counts as missing"
         else:
             raise InputError(
-                f"{what}row {rows[0]}, which is not {WANTED[c.type]}; at fit give --impute to "
-                f"count it as missing, or --categorical {c.name}"
+                f"{what}row {rows[0]}, which is not {WANTED[c.type]}; at fit give --impute, or "
+                f"--numeric {c.name}, to count it as missing, or --categorical {c.name}"
             )
         told.append(f"{what}{row_words(rows)}, which {means}")
-    frame = pd.DataFrame(parts)
+    frame = pd.DataFrame(parts, index=table.frame.index)
     if not impute:
-        check_missing(frame, table.file, "; give --impute at fit to fill them, or drop the rows")
+        whole = [c.name for c in columns if not c.holes]
+        check_missing(
+            frame[whole], table.file, "; give --impute at fit to fill them, or drop the rows"
+        )
     return frame, told

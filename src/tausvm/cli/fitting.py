@@ -20,9 +20,12 @@ from sklearn.pipeline import Pipeline
 from .. import inspection
 from ..solvers import Status
 from ..tabular import FramePreparation
-from ..tabular.kinds import CATEGORY
-from .columns import Column, choose_columns, learned_columns, read_features
+from ..tabular.kinds import CATEGORY, NUMBER
+from .columns import Column, choose_columns, column_words, learned_columns, read_features
 from .errors import InputError, listed
+from .estimates import as_json, estimate
+from .fingerprints import fingerprints, packed
+from .formats import ReadOptions
 from .kinds import Kind
 from .progress import watched
 from .scores import classification_scores, regression_scores
@@ -49,6 +52,9 @@ class FitOptions:
     holdout: float = 0.0
     positive: str | None = None
     tune: bool = False
+    numeric: Sequence[str] = ()
+    drop_missing_target: bool = False
+    reading: ReadOptions | None = None
 
 
 @dataclass(frozen=True)
@@ -61,25 +67,112 @@ class Fitted:
     converged: bool
 
 
-def fit_file(
-    file: Path, kind: Kind, settings: Settings, options: FitOptions, console: Console
-) -> Fitted:
-    """Read, prepare, fit and score."""
-    table = read_table(file)
+@dataclass(frozen=True)
+class Plan:
+    """A fit before it begins: all that can be refused has been looked at.
+
+    Attributes
+    ----------
+    lines : list of str
+        What a reader is told: the rows, the columns, what the fit will take.
+    facts : dict
+        The same for a script.
+    """
+
+    table: Table
+    data: _Data
+    kind: Kind
+    settings: Settings
+    options: FitOptions
+    machine: Any
+    prepare: FramePreparation
+    X: Any
+    columns: list[Column]
+    told: list[str]
+    train: Any
+    test: Any
+    lines: list[str]
+    facts: dict[str, Any]
+
+    @property
+    def held_out(self) -> pd.DataFrame | None:
+        """The rows that are set aside, as the file has them; None for a sparse file."""
+        if self.table.frame is None:
+            return None
+        return self.table.frame.iloc[self.test]
+
+
+def plan_fit(file: Path, kind: Kind, settings: Settings, options: FitOptions) -> Plan:
+    """Read and look at everything that a fit needs, and say what it will take."""
+    table = read_table(file, options.reading)
+    rows_read = table.n_rows
+    table = _with_targets(table, options)
     data = _training_data(table, kind, options)
     if not kind.classifies:
         settings = replace(settings, spread=float(np.std(data.y)) or 1.0)
-    machine = _machine(kind, settings, options.tune)
+    if table.frame is None and settings.feature_metric == "full":
+        raise InputError(f"--feature-metric: full needs dense features, but {file} is sparse")
     train, test = _split(len(data.y), options.holdout, settings.seed)
+    weight = None if data.weight is None else data.weight[train]
+    try:
+        machine = _machine(kind, settings, options.tune)
+        one = getattr(machine, "estimator", machine)
+        if hasattr(one, "_check_parameters"):
+            one._check_parameters()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the same is in what is told
+            prepare, X, columns, told = _prepared(table, data, train, weight, options)
+    except ValueError as error:
+        raise as_option(error) from error
+    width = len(prepare.feature_groups_) if columns else int(X.shape[1])
+    expected = estimate(kind, settings, (len(train), width), tune=options.tune)
+    held = len(test) if options.holdout else 0
+    dropped = rows_read - table.n_rows
+    lines = [
+        _row_words(table, rows_read, dropped, len(train), held, data.classes),
+        column_words(prepare, table),
+        expected.words(len(train)),
+    ]
+    facts = {
+        "rows_read": rows_read,
+        "rows_dropped": dropped,
+        "notes": table.notes,
+        "expected": as_json(expected),
+    }
+    return Plan(
+        table, data, kind, settings, options, machine, prepare, X, columns, told, train, test,
+        lines, facts,
+    )  # fmt: skip
+
+
+def _row_words(
+    table: Table, read: int, dropped: int, fitted: int, held: int, classes: list[Any] | None
+) -> str:
+    """The first line: what was read, how, and what becomes of it."""
+    words = [f"{table.file}: {read} rows read"]
+    if dropped:
+        words.append(f"{dropped} dropped without a target")
+    words.append(f"{fitted} to fit" + (f" and {held} held out" if held else ""))
+    line = ", ".join(words)
+    if table.notes:
+        line += f" ({'; '.join(table.notes)})"
+    if classes:
+        line += f"; positive is {classes[1]!r}, negative {classes[0]!r}"
+    return line
+
+
+def fit_planned(plan: Plan, console: Console) -> Fitted:
+    """Fit and score what was planned."""
+    data, options, machine = plan.data, plan.options, plan.machine
+    train, test, X, columns = plan.train, plan.test, plan.X, plan.columns
     weight = None if data.weight is None else data.weight[train]
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught, watched(machine, console):
         warnings.simplefilter("always")
         try:
-            prepare, X, columns, told = _prepared(table, data, train, weight, options)
             if columns and "feature_groups" in machine.get_params():
-                machine.set_params(feature_groups=prepare.feature_groups_.tolist())
-            model = Pipeline([(PREPARE, prepare), (MODEL, machine)])
+                machine.set_params(feature_groups=plan.prepare.feature_groups_.tolist())
+            model = Pipeline([(PREPARE, plan.prepare), (MODEL, machine)])
             weights = {f"{step}__sample_weight": weight for step in (PREPARE, MODEL)}
             rows = _rows(data.X[X.columns] if columns else X, train)
             model.fit(rows, data.y[train], **({} if weight is None else weights))
@@ -89,17 +182,17 @@ def fit_file(
     found = isinstance(machine, GridSearchCV)
     if found:  # what is saved is the model that was found, not the search
         model.steps[-1] = (MODEL, machine.best_estimator_)
-    told += [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
-    scores = _scores(model, kind, settings, _rows(X, test), data.y[test])
+    told = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+    scores = _scores(model, plan.kind, plan.settings, _rows(X, test), data.y[test])
     if found:
         scores["levels"] = [{**row, **machine.best_params_} for row in scores["levels"]]
     states = {row["status"] for row in scores["levels"] if row["status"] is not None}
     card = {
-        "kind": kind.name,
-        "data": file.name,
+        "kind": plan.kind.name,
+        "data": plan.table.file.name,
         "rows": len(train),
         "held_out": len(test) if options.holdout else 0,
-        "format": "svmlight" if table.frame is None else "table",
+        "format": "svmlight" if plan.table.frame is None else "table",
         "target": options.target,
         "features": int(X.shape[1]),
         "columns": [c.as_json() for c in columns],
@@ -109,8 +202,9 @@ def fit_file(
         "tuned": options.tune,
         "seconds": seconds,
         "scores": scores,
+        "fingerprints": packed(fingerprints(_rows(X, train), data.y[train])),
     }
-    return Fitted(model, card, told, states <= {Status.SOLVED.value})
+    return Fitted(model, card, plan.told + told, states <= {Status.SOLVED.value})
 
 
 @dataclass(frozen=True)
@@ -128,12 +222,29 @@ def _prepared(
     if table.frame is None:
         return FramePreparation(), data.X, [], []
     kinds = {name: CATEGORY for name in options.categorical if name in data.X}
+    kinds |= {name: NUMBER for name in options.numeric if name in data.X}
     prepare = FramePreparation(kinds=kinds, max_categories=options.max_categories)
     prepare.fit(data.X.iloc[train], data.y[train], weight)
-    columns, told = learned_columns(table, prepare)
+    columns, told = learned_columns(table, prepare, options.numeric)
     X, more = read_features(table, columns, impute=options.impute)
-    prepare.set_params(kinds={name: CATEGORY for name in kinds if name in X})
+    prepare.set_params(kinds={name: asked for name, asked in kinds.items() if name in X})
     return prepare, X, columns, told + more
+
+
+def _with_targets(table: Table, options: FitOptions) -> Table:
+    """The rows that have a target; an error for others, unless they may be left out."""
+    if table.frame is None or options.target is None:
+        return table
+    gone = column(table, options.target, "--target").isna()
+    if not gone.any():
+        return table
+    if not options.drop_missing_target:
+        rows = row_words(rows_where(gone))
+        raise InputError(
+            f"{table.file}: column {options.target!r}, the target, is missing in {rows}; give "
+            "--drop-missing-target to leave these rows out"
+        )
+    return replace(table, frame=table.frame[~gone])
 
 
 def _training_data(table: Table, kind: Kind, options: FitOptions) -> _Data:
@@ -147,7 +258,6 @@ def _training_data(table: Table, kind: Kind, options: FitOptions) -> _Data:
             f"{listed(list(table.frame.columns), 8)}"
         )
     target = column(table, options.target, "--target")
-    check_missing(target.to_frame(), table.file, ", the target; drop these rows")
     y, classes = _targets(table, kind, target, options)
     weight = None
     if options.weight is not None:
@@ -158,6 +268,7 @@ def _training_data(table: Table, kind: Kind, options: FitOptions) -> _Data:
         features=options.features,
         drop=options.drop,
         categorical=options.categorical,
+        numeric=options.numeric,
     )
     return _Data(table.frame[names], y, weight, classes)
 
@@ -168,6 +279,8 @@ def _sparse_data(table: Table, kind: Kind, options: FitOptions) -> _Data:
         "--features": options.features,
         "--drop": options.drop,
         "--categorical": options.categorical,
+        "--numeric": options.numeric,
+        "--drop-missing-target": options.drop_missing_target,
         "--weight": options.weight,
         "--impute": options.impute,
     }
@@ -187,7 +300,7 @@ def _targets(
         if options.positive is not None:
             raise InputError(f"--positive: is for classifiers, not for --kind {kind.name}")
         y = numbers(target, table.file, str(target.name)).to_numpy(np.float64)
-        rows = rows_where(~np.isfinite(y))
+        rows = rows_where(pd.Series(~np.isfinite(y), index=target.index))
         if rows:
             raise InputError(
                 f"{table.file}: column {target.name!r} is infinite in {row_words(rows)}"
@@ -231,11 +344,11 @@ def _weights(table: Table, name: str) -> Any:
     values = column(table, name, "--weight")
     check_missing(values.to_frame(), table.file, ", the weight")
     weight = numbers(values, table.file, name).to_numpy(np.float64)
-    wrong = rows_where(~((weight >= 0) & np.isfinite(weight)))
+    wrong = rows_where(pd.Series(~((weight >= 0) & np.isfinite(weight)), index=values.index))
     if wrong:
         raise InputError(
             f"{table.file}: column {name!r} (--weight) must be finite and not negative, "
-            f"got {weight[wrong[0] - 1]:g} in row {wrong[0]}"
+            f"got {values.loc[wrong[0] - 1]} in row {wrong[0]}"
         )
     if not weight.any():
         raise InputError(f"{table.file}: column {name!r} (--weight) is 0 in all rows")

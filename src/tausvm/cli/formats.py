@@ -25,6 +25,8 @@ FORMATS = {
     ".svmlight": "svmlight",
     ".libsvm": "svmlight",
 }
+#: orders of day, month and year
+ORDERS = ("dmy", "mdy", "ymd")
 #: what stands for standard input
 STDIN = Path("-")
 PACKED = (".gz", ".bz2")

@@ -45,6 +45,8 @@ class Kind:
         Options that mean nothing to it.
     learns : bool
         Whether its selection learns features.
+    landmarks : bool
+        Whether it goes by landmarks where rows are many.
     """
 
     name: str
@@ -57,22 +59,23 @@ class Kind:
     losses: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
     learns: bool = False
+    landmarks: bool = False
 
 
 def _quantile(s: Settings) -> Any:
-    return tausvm.QuantileSVR(tau=s.levels, epsilon=s.zone, **s.machine)
+    return tausvm.QuantileSVR(tau=s.levels, epsilon=s.zone, **s.approximable)
 
 
 def _expectile(s: Settings) -> Any:
-    return tausvm.ExpectileSVR(tau=s.levels, epsilon=s.zone, **s.machine)
+    return tausvm.ExpectileSVR(tau=s.levels, epsilon=s.zone, **s.approximable)
 
 
 def _svr(s: Settings) -> Any:
-    return tausvm.SVR(epsilon=s.tube, scale_C=True, **s.machine)
+    return tausvm.SVR(epsilon=s.tube, scale_C=True, **s.approximable)
 
 
 def _svc(s: Settings) -> Any:
-    return tausvm.TauSVC(tau=s.tau[0], **s.machine)
+    return tausvm.TauSVC(tau=s.tau[0], **s.approximable)
 
 
 def _path(s: Settings) -> Any:
@@ -126,6 +129,7 @@ KINDS: dict[str, Kind] = {
             make=_quantile,
             tune=lambda s: tausvm.QuantileSVRCV(tau=s.levels, epsilon=s.zone, **s.selection),
             learns=True,
+            landmarks=True,
         ),
         Kind(
             "expectile",
@@ -136,6 +140,7 @@ KINDS: dict[str, Kind] = {
             make=_expectile,
             tune=lambda s: tausvm.ExpectileSVRCV(tau=s.levels, epsilon=s.zone, **s.selection),
             learns=True,
+            landmarks=True,
         ),
         Kind(
             "svr",
@@ -146,6 +151,7 @@ KINDS: dict[str, Kind] = {
             make=_svr,
             tune=lambda s: tausvm.SVRCV(epsilon=s.tube, scale_C=True, **s.selection),
             learns=True,
+            landmarks=True,
         ),
         Kind(
             "svc",
@@ -156,6 +162,7 @@ KINDS: dict[str, Kind] = {
             make=_svc,
             tune=lambda s: grid_search(s, _svc(s)),
             unused=("--epsilon",),
+            landmarks=True,
         ),
         Kind(
             "joint",

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from .errors import InputError
+from .formats import ORDERS, ReadOptions
 
 
 def read_names(text: str) -> list[str]:
@@ -120,3 +121,27 @@ def with_address(arguments: Sequence[str]) -> list[str]:
             if not re.fullmatch(r"\w+://\S+|[\w.-]+:\d+", after):
                 out.append("local")
     return out
+
+
+def read_reading(
+    sep: str | None, decimal: str | None, encoding: str | None, na: str, dates: str | None
+) -> ReadOptions:
+    """What is insisted on about a file."""
+    named = {"tab": "\t", "\\t": "\t", "space": r"\s+", "comma": ",", "semicolon": ";"}
+    sep = None if sep is None else named.get(sep, sep)
+    if sep is not None and len(sep) != 1 and sep != r"\s+":
+        raise InputError(f"--sep: must be one character, tab or space, got {sep!r}")
+    sep = r"\s+" if sep == " " else sep
+    if decimal is not None and decimal not in (",", "."):
+        raise InputError(f"--decimal: must be a point or a comma, got {decimal!r}")
+    if sep is not None and sep == decimal:
+        raise InputError(f"--decimal: {decimal!r} separates the cells already (--sep)")
+    if dates is not None and dates not in ORDERS:
+        raise InputError(f"--dates: must be one of {', '.join(ORDERS)}, got {dates!r}")
+    return ReadOptions(sep, decimal, encoding, tuple(read_names(na)), dates)
+
+
+def above_zero(option: str, value: float | None) -> None:
+    """Refuse what is not a finite number above 0."""
+    if value is not None and not (value > 0 and math.isfinite(value)):
+        raise InputError(f"{option}: must be a finite number above 0, got {value:g}")

@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from .. import inspection
 from ..solvers import Status
 from ..tabular import FramePreparation
-from ..tabular.kinds import CATEGORY
+from ..tabular.kinds import CATEGORY, NUMBER
 from .columns import Column, choose_columns, learned_columns, read_features
 from .errors import InputError
 from .fitting import MODEL, PREPARE, FitOptions, Fitted, as_option
@@ -187,15 +187,17 @@ def _reading(table: Table, options: FitOptions) -> tuple[Reading, list[str]]:
         features=options.features,
         drop=options.drop,
         categorical=options.categorical,
+        numeric=options.numeric,
     )
     whole = np.isfinite(y)
     kinds = {name: CATEGORY for name in options.categorical if name in names}
+    kinds |= {name: NUMBER for name in options.numeric if name in names}
     prepare = FramePreparation(kinds=kinds, max_categories=options.max_categories)
     rows = table.frame.loc[whole, names]
     prepare.fit(rows, y[whole])
-    columns, told = learned_columns(table, prepare)
+    columns, told = learned_columns(table, prepare, options.numeric)
     kept = [c.name for c in columns]
-    prepare.set_params(kinds={name: CATEGORY for name in kinds if name in kept})
+    prepare.set_params(kinds={name: kind for name, kind in kinds.items() if name in kept})
     prepare.fit(rows[kept], y[whole])
     reading = Reading(
         str(table.file), prepare, tuple(columns), options.impute, options.target, options.weight

@@ -13,7 +13,7 @@ from .. import inspection
 from ..persistence import ModelFileError, ModelInfo, load_with_info
 from .columns import Column, read_features
 from .errors import InputError
-from .formats import format_of
+from .formats import ReadOptions, format_of
 from .tables import Table, read_table
 
 #: formats of tables that are written
@@ -37,14 +37,16 @@ def load_model(file: Path) -> tuple[Any, ModelInfo]:
     return model, info
 
 
-def model_input(file: Path, card: dict[str, Any]) -> tuple[Table, Any, list[str]]:
+def model_input(
+    file: Path, card: dict[str, Any], options: ReadOptions
+) -> tuple[Table, Any, list[str]]:
     """A data file as a model reads it, and what to say about it."""
     if card.get("format") == "svmlight":
         if format_of(file) != "svmlight":
             raise InputError(f"{file}: the model was fitted to an svmlight file and reads no other")
-        table = read_table(file, n_features=int(card["features"]))
+        table = read_table(file, options, n_features=int(card["features"]))
         return table, table.matrix, []
-    table = read_table(file)
+    table = read_table(file, options, find_dates=False)
     columns = [Column.from_json(told) for told in card.get("columns", [])]
     X, told = read_features(table, columns, impute=bool(card.get("impute")))
     return table, X, told

@@ -77,6 +77,11 @@ class Settings:
         }
 
     @property
+    def approximable(self) -> dict[str, Any]:
+        """Parameters of the kernel machines that go by landmarks where rows are many."""
+        return {**self.machine, "approximation": "auto"}
+
+    @property
     def selection(self) -> dict[str, Any]:
         """Parameters of the estimators that choose C and γ."""
         return {

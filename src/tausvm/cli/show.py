@@ -49,6 +49,9 @@ def print_scores(console: Console, card: dict[str, Any]) -> None:
     rows, features = card["rows"], card["features"]
     name = card["target"] or "the target"
     console.print(f"{card['kind']} model of {name}: {rows} rows, {features} features", style="bold")
+    if card.get("classes"):
+        negative, positive = card["classes"]
+        console.print(f"positive class: {positive}, negative: {negative}", markup=False)
     console.print(f"loss and coverage on {where}", style="dim")
     console.print(score_table(card))
     crossings = card["scores"]["crossings"]
@@ -86,9 +89,6 @@ def column_table(columns: list[dict[str, Any]]) -> Table:
 def print_model(console: Console, machine: Any, about: ModelInfo) -> None:
     """All that is known of a model: scores, columns, parameters, and what wrote it."""
     print_scores(console, about.card)
-    if about.card["classes"]:
-        negative, positive = about.card["classes"]
-        console.print(f"positive class: {positive}, negative: {negative}", markup=False)
     if about.card["columns"]:
         console.print(column_table(about.card["columns"]))
     console.print(f"{type(machine).__name__}", style="bold")
@@ -104,7 +104,7 @@ def model_facts(machine: Any, about: ModelInfo) -> dict[str, Any]:
         "versions": about.versions,
         "estimator": type(machine).__name__,
         "parameters": {name: _jsonable(value) for name, value in _parameters(machine).items()},
-        **about.card,
+        **{key: value for key, value in about.card.items() if key != "fingerprints"},
     }
 
 
