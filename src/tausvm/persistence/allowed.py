@@ -1,29 +1,41 @@
 """What a model file may hold: an explicit list, checked before anything is built.
 
 skops decides by name what to import. Here every node of the schema is compared with a list first:
-which kinds of node, and for each kind which types. Functions, methods, partial objects and
+which kinds of node, and for each kind which types. Of functions it has formulas only: NumPy's of
+one number, and the scores of scikit-learn and of this library. Methods, partial objects and
 everything else that could be called with chosen arguments are not on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from scipy.interpolate import BSpline
 from sklearn import (
+    calibration,
     compose,
     decomposition,
+    ensemble,
+    feature_selection,
     impute,
+    isotonic,
     kernel_approximation,
+    linear_model,
+    metrics,
     model_selection,
+    multioutput,
     pipeline,
     preprocessing,
 )
+from sklearn.metrics import _scorer
 
 from .. import estimators, selection, solvers, tabular
 from ..estimators.data import TrainingSet
 from ..kernels import Points, scalar
+from ..metrics import LevelScorer, mean_expectile_loss, mean_levels_pinball_loss
 from ..operators import products
 from ..selection.committee import Committee
 from ..solvers import path
@@ -31,11 +43,12 @@ from ..solvers.landmarks import LandmarkResult, Sparsification
 from ..solvers.units import Units
 from ..tabular import codes
 from .archive import ModelFileError
+from .distributions import Distribution
 
 #: nodes of plain data, and the types they may be of
 PLAIN = {
     "JsonNode": {"builtins.str"},
-    "DictNode": {"builtins.dict", "collections.OrderedDict"},
+    "DictNode": {"builtins.dict", "collections.OrderedDict", "sklearn.utils._bunch.Bunch"},
     "ListNode": {"builtins.list"},
     "TupleNode": {"builtins.tuple"},
     "SetNode": {"builtins.set"},
@@ -73,7 +86,7 @@ COMPANIONS: tuple[type, ...] = (
     kernel_approximation.Nystroem,
     kernel_approximation.RBFSampler,
     preprocessing.Binarizer,
-    preprocessing.FunctionTransformer,  # "passthrough"; with a function it is refused below
+    preprocessing.FunctionTransformer,  # of a function that is on the list of these
     preprocessing.KBinsDiscretizer,
     preprocessing.MaxAbsScaler,
     preprocessing.MinMaxScaler,
@@ -88,15 +101,85 @@ COMPANIONS: tuple[type, ...] = (
     preprocessing.StandardScaler,
     model_selection.GroupKFold,
     model_selection.KFold,
+    model_selection.PredefinedSplit,
     model_selection.RepeatedKFold,
     model_selection.ShuffleSplit,
+    model_selection.RepeatedStratifiedKFold,
+    model_selection.StratifiedGroupKFold,
+    model_selection.StratifiedKFold,
+    model_selection.StratifiedShuffleSplit,
     model_selection.TimeSeriesSplit,
+    # searches, with what scores them
+    model_selection.GridSearchCV,
+    model_selection.RandomizedSearchCV,
+    _scorer._MultimetricScorer,
+    _scorer._PassthroughScorer,
+    _scorer._Scorer,
+    LevelScorer,
+    Distribution,
+    # selectors of features, with the linear models that they ask
+    feature_selection.RFE,
+    feature_selection.RFECV,
+    feature_selection.SelectFdr,
+    feature_selection.SelectFpr,
+    feature_selection.SelectFromModel,
+    feature_selection.SelectFwe,
+    feature_selection.SelectKBest,
+    feature_selection.SelectPercentile,
+    feature_selection.SequentialFeatureSelector,
+    feature_selection.VarianceThreshold,
+    linear_model.ElasticNet,
+    linear_model.Lasso,
+    linear_model.LassoCV,
+    linear_model.LinearRegression,
+    linear_model.LogisticRegression,
+    linear_model.Ridge,
+    linear_model.RidgeCV,
+    # what makes one predictor of several
+    calibration.CalibratedClassifierCV,
+    calibration._CalibratedClassifier,
+    calibration._SigmoidCalibration,
+    isotonic.IsotonicRegression,
+    ensemble.BaggingRegressor,
+    ensemble.StackingRegressor,
+    ensemble.VotingRegressor,
+    multioutput.MultiOutputRegressor,
+    compose.make_column_selector,
+    preprocessing.LabelEncoder,
+    BSpline,  # of SplineTransformer
+)
+#: of NumPy: formulas of one number
+FORMULAS = (
+    *("absolute", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "cbrt", "ceil"),
+    *("cos", "cosh", "deg2rad", "degrees", "exp", "exp2", "expm1", "fabs", "floor", "log"),
+    *("log10", "log1p", "log2", "negative", "positive", "rad2deg", "radians", "reciprocal"),
+    *("rint", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc"),
 )
 
 
-def type_name(cls: type) -> str:
-    """A type as a schema writes it."""
+def type_name(cls: Any) -> str:
+    """A type or a function as a schema writes it."""
     return f"{cls.__module__}.{cls.__qualname__}"
+
+
+@cache
+def function_names() -> frozenset[str]:
+    """The functions that a model may name."""
+    scores: list[Callable[..., Any]] = [
+        *(metrics.get_scorer(name)._score_func for name in metrics.get_scorer_names()),
+        mean_expectile_loss,
+        mean_levels_pinball_loss,
+        feature_selection.chi2,
+        feature_selection.f_classif,
+        feature_selection.f_regression,
+        feature_selection.mutual_info_classif,
+        feature_selection.mutual_info_regression,
+        feature_selection.r_regression,
+    ]
+    # a spline of SciPy holds the function that makes an array of its points
+    made_by = getattr(BSpline([0.0, 1.0], [1.0], 0), "_asarray", None)
+    functions = [*scores, made_by] if made_by is not None else scores
+    return frozenset([f"numpy.{name}" for name in FORMULAS] + [type_name(f) for f in functions])
 
 
 @cache
@@ -114,6 +197,7 @@ def own_types() -> frozenset[type]:
         scalar.RBF,
         scalar.Laplacian,
         scalar.Exponential,
+        scalar.FromCallable,
         solvers.Progress,
         solvers.SolverResult,
         LandmarkResult,
@@ -136,12 +220,38 @@ def own_types() -> frozenset[type]:
     return frozenset(cls for cls in (*public, *parts) if isinstance(cls, type))
 
 
-def trusted_names(extra: Iterable[type] = ()) -> frozenset[str]:
-    """The objects that may be built from their attributes."""
-    return frozenset(type_name(cls) for cls in (*own_types(), *COMPANIONS, *extra))
+Trusted = Iterable[type | Callable[..., Any]]
 
 
-def check_schema(schema: Any, objects: frozenset[str]) -> tuple[set[str], set[str]]:
+@dataclass(frozen=True)
+class Allowed:
+    """The names of what a file may hold beside plain data."""
+
+    #: classes, built from their attributes
+    objects: frozenset[str]
+    functions: frozenset[str]
+
+    @classmethod
+    def with_trusted(cls, extra: Trusted = ()) -> Allowed:
+        """The list with further classes and functions; a ValueError for what has no name."""
+        extra = [extra] if isinstance(extra, type) else list(extra)
+        for item in extra:
+            name = getattr(item, "__qualname__", None)
+            if name is None or "<" in name:
+                raise ValueError(
+                    "trusted must hold classes and functions that can be imported by their name, "
+                    f"got {item!r}"
+                )
+        types = (*own_types(), *COMPANIONS, *(item for item in extra if isinstance(item, type)))
+        functions = (type_name(item) for item in extra if not isinstance(item, type))
+        return cls(frozenset(map(type_name, types)), function_names().union(functions))
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self.objects | self.functions)
+
+
+def check_schema(schema: Any, allowed: Allowed) -> tuple[set[str], set[str]]:
     """Refuse every node that is not on the list; the members that arrays are read from.
 
     Returns
@@ -161,16 +271,35 @@ def check_schema(schema: Any, objects: frozenset[str]) -> tuple[set[str], set[st
             if not isinstance(node["file"], str):
                 raise ModelFileError("its schema names no member for an array")
             (arrays if loader == "NdArrayNode" else sparse).add(node["file"])
-        if name not in _types_of(loader, objects):
-            raise ModelFileError(f"it holds a {name} ({loader}), which is not allowed in a model")
+        if name not in _types_of(loader, allowed):
+            raise ModelFileError(
+                f"it holds a {name} ({loader}), which is not allowed in a model; "
+                + _remedy(loader, name)
+            )
     return arrays, sparse
 
 
-def _types_of(loader: str, objects: frozenset[str]) -> Iterable[str]:
+def _remedy(loader: str, name: str) -> str:
+    """What a user can do about something that is not on the list."""
+    short = name.rpartition(".")[2]
+    if loader in {"RandomStateNode", "RandomGeneratorNode"}:
+        return "give an integer as random_state instead"
+    if loader in {"TreeNode", "LossNode"}:
+        return "a file could make its compiled code fail, and no trust can be given to it"
+    if "rv_frozen" in name or "rv_continuous" in name or "rv_discrete" in name:
+        return "save best_estimator_ of the search, or search over lists of values"
+    if "<" in name or loader not in {"ObjectNode", "FunctionNode"}:
+        return "use a class or a function that is defined in a module, and trust that"
+    return f"if you trust it, give trusted=[{short}] to save and to load"
+
+
+def _types_of(loader: str, allowed: Allowed) -> Iterable[str]:
     """The types that a kind of node may be of; none for a kind that is not allowed."""
     match loader:
         case "ObjectNode":
-            return objects
+            return allowed.objects
+        case "FunctionNode":
+            return allowed.functions
         case "NdArrayNode":
             return NUMBERS | {"numpy.ndarray"}
         case "TypeNode":

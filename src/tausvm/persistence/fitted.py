@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.interpolate import BSpline
 from sklearn.base import BaseEstimator
 
 from ..estimators.linear_machine import LinearMachine
@@ -75,6 +76,8 @@ def check_model(model: Any) -> None:
             _check_tabular(part)
         elif isinstance(part, FeatureMetric):
             _check_metric(part)
+        elif isinstance(part, BSpline):
+            BSpline(part.t, part.c, part.k)  # a ValueError where these do not fit together
 
 
 def _parts(model: Any) -> Iterator[Any]:
@@ -109,7 +112,12 @@ def _check_machine(machine: KernelMachine) -> None:
         raise ModelFileError(f"{name}: dual_coef_, support_ and intercept_ do not fit together")
     if machine._precomputed:
         return
-    vectors, width = machine.support_vectors_, machine.n_features_in_
+    vectors = machine.support_vectors_
+    if callable(machine.kernel) and not hasattr(machine, "n_features_in_"):
+        if len(vectors) != beta.shape[1]:  # of rows that are no numbers
+            raise ModelFileError(f"{name}: support_vectors_ do not fit dual_coef_")
+        return
+    width = machine.n_features_in_
     if not (sp.issparse(vectors) or _is_float(vectors, 2)):
         raise ModelFileError(f"{name}: support_vectors_ must be a matrix of floats")
     if vectors.shape != (beta.shape[1], width):

@@ -5,16 +5,20 @@ from __future__ import annotations
 import io
 import os
 import platform
+import warnings
 import zipfile
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.utils.fixes import parse_version
+
+from ..estimators.progress import caller_level
 from ..solvers import Status
-from .allowed import PLAIN, check_schema, trusted_names, type_name
+from .allowed import PLAIN, Allowed, Trusted, check_schema, type_name
 from .archive import (
     MAX_BYTES,
     ModelFileError,
@@ -25,6 +29,7 @@ from .archive import (
     schema,
     unpack,
 )
+from .distributions import described, restored
 from .fitted import check_model, complete
 from .renamed import renewed
 
@@ -33,7 +38,10 @@ RECORDED = ("tausvm", "scikit-learn", "numpy", "scipy", "skops")
 
 
 #: what skops has to be told beside the objects; how they may occur is checked before
-FURTHER = ("numpy.dtype", type_name(Status), *sorted(PLAIN["SparseMatrixNode"]))
+FURTHER = (
+    *("numpy.dtype", type_name(Status)),
+    *sorted(PLAIN["SparseMatrixNode"] | PLAIN["DictNode"]),
+)
 
 
 @dataclass(frozen=True)
@@ -55,19 +63,29 @@ class ModelInfo:
     card: dict[str, Any] = field(default_factory=dict)
 
 
-def save(model: Any, path: str | os.PathLike[str], *, card: dict[str, Any] | None = None) -> None:
+def save(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    card: dict[str, Any] | None = None,
+    trusted: Trusted = (),
+) -> None:
     """Save a fitted estimator, or a pipeline that holds one, without pickle.
 
     Parameters
     ----------
     model : estimator
-        Of tausvm, alone or with scikit-learn's transformers around it. Functions, and so a
-        kernel that is a callable, cannot be saved. A machine of :mod:`tausvm.dask` is saved as the
-        estimator of :mod:`tausvm` that predicts as it does, and loads without Dask.
+        Of tausvm, alone or with scikit-learn's transformers, selectors and searches around it.
+        Of functions NumPy's formulas (``np.log``) and scikit-learn's scores are known. A machine
+        of :mod:`tausvm.dask` is saved as the estimator of :mod:`tausvm` that predicts as it does,
+        and loads without Dask.
     path : path
         The file, written whole or not at all.
     card : dict, optional
         What to tell about the model, as JSON: :func:`read_info` returns it.
+    trusted : classes and functions, optional
+        Others that the model may hold, such as a transformer or a kernel of your own, defined in
+        a module. :func:`load` has to be given them too.
 
     Examples
     --------
@@ -87,19 +105,17 @@ def save(model: Any, path: str | os.PathLike[str], *, card: dict[str, Any] | Non
     skops = _skops()
     single = getattr(model, "single", None)
     model = single() if callable(single) else model
+    allowed = Allowed.with_trusted(trusted)
     try:
-        written = skops.dumps(model)
+        written = skops.dumps(described(model))
     except Exception as error:  # what skops says about a type it does not know
         raise ValueError(f"{type(model).__name__} cannot be saved: {error}") from error
     with zipfile.ZipFile(io.BytesIO(written)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     try:
-        check_schema(schema(members), trusted_names())
+        check_schema(schema(members), allowed)
     except ModelFileError as error:
-        raise ValueError(
-            f"{type(model).__name__} cannot be saved: {error}; a model file holds numbers, names "
-            "and estimators, and no functions"
-        ) from error
+        raise ValueError(f"{type(model).__name__} cannot be saved: {error}") from error
     told = {
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
         "versions": {"python": platform.python_version(), **{p: version(p) for p in RECORDED}},
@@ -112,7 +128,7 @@ def save(model: Any, path: str | os.PathLike[str], *, card: dict[str, Any] | Non
 def load(
     path: str | os.PathLike[str],
     *,
-    trusted: Iterable[type] = (),
+    trusted: Trusted = (),
     max_bytes: int = MAX_BYTES,
 ) -> Any:
     """Load a model that :func:`save` wrote.
@@ -127,8 +143,8 @@ def load(
     Parameters
     ----------
     path : path
-    trusted : classes, optional
-        Further classes that the file may hold, such as a transformer of your own.
+    trusted : classes and functions, optional
+        Others that the file may hold, such as a transformer of your own.
     max_bytes : int
         Bound on the size of the file, and on what it unpacks to.
 
@@ -143,16 +159,18 @@ def load(
 def load_with_info(
     path: str | os.PathLike[str],
     *,
-    trusted: Iterable[type] = (),
+    trusted: Trusted = (),
     max_bytes: int = MAX_BYTES,
 ) -> tuple[Any, ModelInfo]:
     """As :func:`load`, with what the file tells about itself."""
     skops = _skops()
     file = Path(path)
     data = _read(file, max_bytes)
-    allowed = trusted_names(trusted)
+    allowed = Allowed.with_trusted(trusted)
+    newer = ""
     try:
         manifest, members = unpack(data, max_bytes)
+        newer = _newer(_info(manifest).versions)
         described = schema(members)
         today = renewed(described, members)
         if today is not None:
@@ -165,14 +183,23 @@ def load_with_info(
             check_array_member(name, members[name])
         for name in sparse:
             check_sparse_member(name, members[name], max_bytes)
-        model = skops.loads(data, trusted=[*sorted(allowed), *FURTHER])
+        with warnings.catch_warnings():
+            if newer:  # told below, once instead of once a part
+                warnings.simplefilter("ignore", InconsistentVersionWarning)
+            model = restored(skops.loads(data, trusted=[*allowed.names, *FURTHER]))
         complete(model)
         check_model(model)
     except ModelFileError as error:
-        raise ModelFileError(f"{file}: {error}") from error
+        raise ModelFileError(f"{file}: {newer}{error}") from error
     except Exception as error:  # a file made to look right: whatever its parts lead to
         kind = type(error).__name__
-        raise ModelFileError(f"{file}: damaged: it does not make a model ({kind})") from error
+        raise ModelFileError(
+            f"{file}: {newer or 'damaged: '}it does not make a model ({kind})"
+        ) from error
+    if newer:
+        warnings.warn(
+            f"{file}: {newer}its predictions may differ", UserWarning, stacklevel=caller_level()
+        )
     return model, _info(manifest)
 
 
@@ -194,6 +221,15 @@ def read_info(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Mo
         return _info(read_manifest(_read(file, max_bytes), max_bytes))
     except ModelFileError as error:
         raise ModelFileError(f"{file}: {error}") from error
+
+
+def _newer(versions: dict[str, Any]) -> str:
+    """What wrote the file and is newer here, as the beginning of a sentence."""
+    for package in ("tausvm", "scikit-learn"):
+        wrote, here = str(versions.get(package, "0")), version(package)
+        if parse_version(wrote) > parse_version(here):
+            return f"it was written by {package} {wrote}, and here is {here}, update that: "
+    return ""
 
 
 def _info(manifest: dict[str, Any]) -> ModelInfo:
