@@ -51,6 +51,9 @@ def _is_fitted(machine: Any) -> bool:
 class ApproximableMachine(KernelMachine):
     """Mixin of the kernel machines with a parameter ``approximation``."""
 
+    #: rows may be no numbers where the kernel is a callable
+    _takes_things = True
+
     approximation: str | None = None
     landmarks: int | None = None
     landmark_tol: float | None = None

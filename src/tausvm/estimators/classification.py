@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,6 +176,15 @@ landmark_tol
         """
         values = self._decision_values(X)
         return values[:, 0] if self._single_level else values
+
+    @property
+    def predict_proba(self) -> NoReturn:
+        """Not of one level: an AttributeError that says what has probabilities."""
+        raise AttributeError(
+            "TauSVC has no predict_proba: at one level it tells on which side of tau a probability "
+            "lies. Use TauPathSVC, which has all levels, or "
+            "sklearn.calibration.CalibratedClassifierCV(TauSVC())"
+        )
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row of X.

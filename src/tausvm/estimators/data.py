@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, eigvalsh
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from .parameters import refuse
 
@@ -64,11 +64,27 @@ class TrainingSet:
 def training_set(
     estimator: Any, X: Any, y: Any, sample_weight: Any, precomputed: bool, **checks: Any
 ) -> TrainingSet:
-    """Checked training data without its rows of weight zero; the estimator notes the features."""
-    X, y = _kernel_rows(estimator, X, y, precomputed, ensure_min_samples=2, **checks)
+    """Checked training data without its rows of weight zero; the estimator notes the features.
+
+    Rows that are no numbers stay as they are where a kernel is a callable and may know them.
+    """
+    things = rows_of_things(X) if callable(estimator.kernel) else None
+    if things is None:
+        X, y = _kernel_rows(estimator, X, y, precomputed, ensure_min_samples=2, **checks)
+    else:
+        if not getattr(estimator, "_takes_things", False):
+            raise ValueError(
+                f"X must hold numbers, got rows of {things.dtype}: {type(estimator).__name__} "
+                "needs features even where kernel is a callable, or kernel='precomputed'"
+            )
+        X, y = things, validate_data(estimator, "no_validation", y, **checks)
+        check_consistent_length(X, y)
+        vars(estimator).pop("n_features_in_", None)  # of an earlier fit
     if precomputed:
         check_square(X)
     data = weighted_rows(X, y, sample_weight, precomputed)
+    if data.n_given < 2:  # other rows are counted where they are checked
+        raise ValueError(f"X must have 2 rows at least, got {data.n_given}")
     if len(data) < 2:
         raise ValueError(
             "sample_weight must be positive for 2 samples at least, got 1 sample of "
@@ -79,7 +95,34 @@ def training_set(
 
 def prediction_rows(estimator: Any, X: Any, precomputed: bool) -> Matrix:
     """Rows for a kernel machine to predict at, checked against those of its training."""
+    if not hasattr(estimator, "n_features_in_"):  # fitted to rows that are no numbers
+        things = rows_of_things(X)
+        return np.asarray(X) if things is None else things
     return _canonical(_kernel_rows(estimator, X, "no_validation", precomputed, reset=False))
+
+
+def rows_of_things(X: Any) -> NDArray[Any] | None:
+    """An array with an entry or more a row, for rows that are no vectors of numbers; else None.
+
+    Such as strings, graphs, lists of various lengths, or matrices.
+    """
+    if sp.issparse(X) or np.isscalar(X) or not hasattr(X, "__len__"):
+        return None
+    try:
+        array = np.asarray(X)
+    except ValueError:  # sequences of various lengths
+        array = np.empty(len(X), dtype=object)
+        for i, row in enumerate(X):
+            array[i] = row
+    if array.ndim == 0 or len(array) == 0:
+        return None
+    if array.dtype.kind == "O":
+        try:
+            array.astype(np.float64)
+        except (TypeError, ValueError):
+            return array
+    numbers = array.dtype.kind not in "US"
+    return None if numbers and array.ndim <= 2 else array
 
 
 def _kernel_rows(estimator: Any, X: Any, y: Any, precomputed: bool, **checks: Any) -> Any:

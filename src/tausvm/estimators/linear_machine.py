@@ -21,7 +21,15 @@ from .atomic import atomic
 from .data import TrainingSet, costs, validated
 from .levels import SeparateLevels
 from .linear_data import DTYPES, linear_training_set
-from .parameters import check_choice, check_flag, check_integer, check_positive, refuse, seed_of
+from .parameters import (
+    check_choice,
+    check_cost,
+    check_flag,
+    check_integer,
+    check_positive,
+    refuse,
+    seed_of,
+)
 from .progress import progress_log, warn_unless_solved
 from .small_cost import warn_of_small_cost
 from .warm import last_results
@@ -69,7 +77,7 @@ class LinearMachine(RegressorMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         """A ValueError for the first parameter that cannot be used."""
         check_positive("tol", self.tol)
-        check_positive("C", self.C)
+        check_cost(self.C)
         check_flag("scale_C", self.scale_C)
         check_flag("fit_intercept", self.fit_intercept)
         if self.intercept_scaling is not None:

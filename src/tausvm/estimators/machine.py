@@ -31,6 +31,7 @@ from .data import (
 )
 from .parameters import (
     check_choice,
+    check_cost,
     check_finite,
     check_flag,
     check_integer,
@@ -99,6 +100,7 @@ class KernelMachine(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.sparse = not self._precomputed
+        tags.input_tags.string = callable(self.kernel)
         return tags
 
     @property
@@ -116,7 +118,7 @@ class KernelMachine(BaseEstimator):
             check_positive("gamma", self.gamma)
         check_finite("coef0", self.coef0)
         check_positive("tol", self.tol)
-        check_positive("C", self.C)
+        check_cost(self.C)
         check_flag("scale_C", self.scale_C)
         check_flag("fit_intercept", self.fit_intercept)
         if not isinstance(self.solver, Solver):
@@ -159,7 +161,7 @@ class KernelMachine(BaseEstimator):
         self, data: TrainingSet, results: Sequence[SolverResult], options: SolverOptions
     ) -> None:
         """A ConvergenceWarning where a level was not solved."""
-        features = None if self._precomputed else data.X
+        features = None if self._precomputed or callable(self.kernel) else data.X
         warn_unless_solved(type(self).__name__, results, options, self.time_limit, features)
 
     def _solve_levels(
@@ -217,7 +219,8 @@ class KernelMachine(BaseEstimator):
         """Fix the kernel and its γ; the training points as it takes them."""
         self._centre = None
         X = mapped(data.X, self._metric)
-        gamma = 1.0 if self.kernel == "linear" else self._gamma_value(data)
+        without = self.kernel == "linear" or callable(self.kernel)  # rows may be no numbers
+        gamma = 1.0 if without else self._gamma_value(data)
         self._kernel = make_kernel(self.kernel, gamma, self.degree, self.coef0)
         if self.kernel == "rbf":
             X = without_cancellation(X, gamma, self.cache_size)
@@ -312,7 +315,8 @@ class KernelMachine(BaseEstimator):
         def predict(part: slice, _: Callable[[], bool]) -> None:
             values[part] += self._kernel.between(self._points(X[part]), support) @ self._weights.T
 
-        parts = list(slices(X.shape[0], 8 * max(len(self.support_), X.shape[1])))
+        width = max(len(self.support_), int(np.prod(X.shape[1:])))
+        parts = list(slices(X.shape[0], 8 * width))
         with one_blas_thread():
             share_out(predict, parts, thread_count() if self._kernel.in_threads else 1)
         return values

@@ -26,6 +26,16 @@ def check_positive(name: str, value: object) -> None:
         raise refuse(name, "a finite number > 0", value)
 
 
+def check_cost(C: object) -> None:
+    """C > 0; the hard margin that an infinite one asks for is refused with the reason."""
+    if isinstance(C, Real) and math.inf == C:
+        raise ValueError(
+            "C must be a finite number > 0, got inf: a hard margin lets no row cost anything, and "
+            "where no function does that there is no solution; take a large C, such as 1e6"
+        )
+    check_positive("C", C)
+
+
 def check_finite(name: str, value: object) -> None:
     if not is_real(value):
         raise refuse(name, "a finite number", value)

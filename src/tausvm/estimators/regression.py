@@ -220,7 +220,8 @@ class SVR(KernelRegressor):
     kernel : {"linear", "poly", "rbf", "laplacian", "sigmoid", "precomputed"} or callable
         ``rbf`` is exp(−γ‖x − x'‖²), ``laplacian`` exp(−γ‖x − x'‖₁), ``poly``
         (γ⟨x, x'⟩ + coef0)^degree, ``sigmoid`` tanh(γ⟨x, x'⟩ + coef0). A callable takes two
-        sets of rows and returns the matrix of values between them.
+        sets of rows and returns the matrix of values between them; rows that are no numbers,
+        such as strings, are handed to it as they are.
     degree : int
         Of the ``poly`` kernel.
     gamma : {"scale", "auto"} or float
