@@ -292,7 +292,9 @@ class KernelMachine(BaseEstimator):
         if self.kernel != "linear":
             raise AttributeError(f"coef_ exists for kernel='linear' only, not {self.kernel!r}")
         check_is_fitted(self)
-        return np.asarray(self._weights @ self.support_vectors_)
+        coef = np.asarray(self._weights @ self.support_vectors_)
+        coef.flags.writeable = False  # it is made anew each time: what is written would be lost
+        return coef
 
     @property
     def _weights(self) -> Array:

@@ -1,0 +1,1 @@
+"""Type information for whoever uses the library."""
