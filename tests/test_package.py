@@ -6,6 +6,7 @@ import importlib
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import metadata, resources
 from pathlib import Path
 
@@ -130,3 +131,36 @@ def test_every_public_name_is_where_it_is_said_to_be() -> None:
     assert tausvm.solvers.SMO.name == "smo"
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         _ = tausvm.Nothing
+
+
+ROOT = SOURCE.parent.parent
+
+
+def test_the_smoke_test_of_a_wheel_passes() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / ".ci" / "smoke")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "are well" in done.stdout
+
+
+def test_wheels_are_built_from_the_oldest_python_on() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    settings = project["tool"]["cibuildwheel"]
+    assert settings["test-command"] == "python {project}/.ci/smoke"
+    oldest = project["project"]["requires-python"].removeprefix(">=3.")
+    built = [int(re.fullmatch(r"cp3(\d+)-\*", pattern)[1]) for pattern in settings["build"]]
+    assert built == list(range(int(oldest), int(oldest) + len(built)))
+
+
+def test_the_citation_is_of_this_version() -> None:
+    yaml = pytest.importorskip("yaml")
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == tausvm.__version__
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert citation["license"] == project["license"]
+    assert citation["keywords"] == project["keywords"]
+    assert [author["name"] for author in citation["authors"]] == [
+        author["name"] for author in project["authors"]
+    ]
+    assert citation["cff-version"] and citation["message"] and citation["title"]
