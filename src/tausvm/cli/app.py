@@ -48,9 +48,10 @@ app = typer.Typer(
         "decisions whose two errors cost differently. Every fit carries a certificate: a bound "
         "on how far it is from the best possible.\n\n"
         "To begin:\n\n"
-        "  tausvm fit houses.csv --target price --tau 0.05,0.5,0.95 --save houses.skops\n\n"
-        "  tausvm predict houses.skops new.csv -o prices.csv\n\n"
-        "  tausvm report houses.skops houses.csv -o report.html"
+        "  tausvm fit houses.csv --target price --tau 0.05,0.5,0.95 --holdout 0.25 "
+        "--holdout-out rest.csv --save houses.skops\n\n"
+        "  tausvm report houses.skops rest.csv -o report.html\n\n"
+        "  tausvm predict houses.skops new.csv -o prices.csv"
     ),
     epilog=(
         "Exit codes: 0 done, 2 a file, column or option cannot be used (one line on stderr says "
@@ -413,7 +414,7 @@ def predict(
     return errors.SUCCESS
 
 
-@app.command(epilog="Example:\n\n  tausvm report rent.skops rent.csv -o report.html")
+@app.command(epilog="Example:\n\n  tausvm report rent.skops rest.csv -o report.html")
 def report(
     model: ModelFile,
     data: DataFile,
@@ -470,6 +471,88 @@ def report(
         console = Console(highlight=False)
         console.print(f"Report: {output.resolve()}", soft_wrap=True, markup=False)
         console.print(f"{rows.table.file}: {words}", soft_wrap=True, markup=False)
+    return errors.SUCCESS
+
+
+@app.command(epilog="Example:\n\n  tausvm plot rent.skops new.csv --feature area -o fan.png")
+def plot(
+    model: ModelFile,
+    data: DataFile,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="OUT", help="A .png, .svg or .pdf file.")
+    ] = Path("plot.png"),
+    feature: Annotated[
+        str | None,
+        typer.Option(metavar="COL", help="The number to draw levels along; the first by default."),
+    ] = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    na: Na = "",
+    dates: Dates = None,
+    as_json: Json = False,
+    force: Force = False,
+) -> int:
+    """Draw a model on the rows of a file.
+
+    Levels and typical values are drawn along a feature, the others at their medians; a path by its
+    errors at every level. Needs matplotlib.
+    """
+    from .drawing import PICTURES, check_ending, draw, write_whole
+    from .predicting import load_model
+    from .reporting import report_rows
+
+    check_ending(output, PICTURES, "a picture")
+    check_output("-o", output, [data, model], force=force)
+    loaded, info = load_model(model)
+    rows = report_rows(data, info.card, read_reading(sep, decimal, encoding, na, dates))
+    target = info.card.get("target")
+    try:
+        figure = draw(loaded, rows.X, rows.y, feature=feature, target=target)
+    except ImportError as error:
+        raise InputError("plot: needs matplotlib: pip install matplotlib") from error
+    messages = error_console()
+    if rows.table.notes:
+        say(messages, rows.table.read_as)
+    warn(messages, rows.told)
+    write_whole(output, lambda part: figure.savefig(part, bbox_inches="tight"))
+    if as_json:
+        sys.stdout.write(json.dumps({"plot": str(output), "rows": len(rows.y)}) + "\n")
+    else:
+        say(messages, f"drawn to {output}")
+    return errors.SUCCESS
+
+
+@app.command(epilog="Example:\n\n  tausvm export rent.skops -o rent.onnx")
+def export(
+    model: ModelFile,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="OUT", help="The .onnx file to write.")
+    ],
+    tau: Annotated[
+        str | None, typer.Option(metavar="T,T,…", help="Levels, for a model of --kind path.")
+    ] = None,
+    as_json: Json = False,
+    force: Force = False,
+) -> int:
+    """Write a model as an ONNX graph, which runs without Python. Needs onnx.
+
+    The graph has an input a column. The classes of a classifier are 0 and 1, the positive one.
+    """
+    from .drawing import check_ending
+    from .drawing import export as write_graph
+    from .predicting import load_model
+
+    check_ending(output, (".onnx",), "a graph")
+    check_output("-o", output, [model], force=force)
+    loaded, info = load_model(model)
+    taus = () if tau is None else read_levels(tau, (), True, info.card["kind"])
+    inputs = write_graph(loaded, taus, output)
+    if as_json:
+        facts = {"graph": str(output), "inputs": inputs, "classes": info.card.get("classes")}
+        sys.stdout.write(json.dumps(facts) + "\n")
+    else:
+        say(error_console(), f"written to {output}; its inputs are {', '.join(inputs)}")
     return errors.SUCCESS
 
 
