@@ -154,6 +154,7 @@ def test_many_rows_go_by_landmarks() -> None:
         assert ("landmarks" in many.words(20_001)) == kind.landmarks
         if kind.landmarks:
             assert kind.make(settings).approximation == "auto"
+            assert many.megabytes < few.megabytes  # no kernel matrix is kept
     tuned = estimate(KINDS["quantile"], settings, (1000, 8), tune=True)
     assert tuned.seconds > estimate(KINDS["quantile"], settings, (1000, 8), tune=False).seconds
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,8 +51,11 @@ class CostSettings:
     prices: dict[str, Price] = field(default_factory=_prices)
     #: rows above which kernel machines that can go by landmarks do, and pay by rows alone
     landmarks_from: int = 20_000
-    #: MB that interpreter and libraries take: measured 190 after a fit of 500 rows
-    base: float = 200.0
+    #: MB that interpreter and libraries take: the peak of a fit of 300 rows was 434, of 6000 rows
+    #: of two features 441, where few kernel values were needed
+    base: float = 430.0
+    #: landmarks that are reckoned with: 250 were taken of 20,050 rows, whose fit peaked at 467 MB
+    landmarks: int = 1000
     #: MB of kernel values that are kept at most: cache_size, and as much again on the way
     #: (26,000 rows peaked at 3.8 GB)
     most_kernel: float = 3800.0
@@ -116,7 +120,8 @@ def estimate(
         seconds = min(seconds, settings.time_limit)
     kernel = 0.0
     if kind.name != "linear":
-        kernel = min(costs.value * rows**2 / 1e6, costs.most_kernel)
+        across = costs.landmarks if landmarks else rows
+        kernel = min(costs.value * rows * across / 1e6, costs.most_kernel)
     data = costs.copies * costs.value * rows * features / 1e6
     return Estimate(seconds, costs.base + kernel + data, landmarks)
 
@@ -133,9 +138,10 @@ def _duration(seconds: float) -> str:
 
 
 def _memory(megabytes: float) -> str:
+    """Rounded up: a kernel may need fewer of its values than there are."""
     if megabytes < 1000:
-        return f"about {max(round(megabytes, -2), 100):.0f} MB"
-    return f"about {megabytes / 1000:.1f} GB"
+        return f"up to {100 * math.ceil(megabytes / 100)} MB"
+    return f"up to {megabytes / 1000:.1f} GB"
 
 
 def as_json(found: Estimate) -> dict[str, Any]:
