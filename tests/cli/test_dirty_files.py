@@ -150,6 +150,13 @@ def test_files_that_are_refused(name: str, tmp_path: Path) -> None:
         assert word in line
 
 
+def test_a_single_column_of_text_with_blanks(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("full name\nAda Lovelace\nEmmy Noether\n")
+    table = read_table(tmp_path / "d.csv")
+    assert list(table.frame["full name"]) == ["Ada Lovelace", "Emmy Noether"]
+    assert table.notes == []
+
+
 def test_there_are_thirty_dirty_files() -> None:
     assert len(READ) >= 30
 

@@ -18,7 +18,7 @@ import pandas as pd
 
 from .cells import as_written, decimal_mark
 from .errors import InputError
-from .formats import ReadOptions
+from .formats import ReadOptions, ending_of
 
 #: marks at the beginning of a file, and what they mean; the longer ones first
 MARKS = (
@@ -165,7 +165,7 @@ def find_layout(text: str, file: Path, options: ReadOptions) -> Layout:
         lines.pop(0)
         before += 1
         separator = separator or told[1]
-    separator = separator or _separator(lines)
+    separator = separator or _separator(lines, spaces=ending_of(file) != ".csv")
     if not lines:
         raise InputError(f"{file}: is empty")
     quote = '"'
@@ -197,8 +197,11 @@ def _cut(lines: Sequence[str], separator: str, quote: str) -> tuple[list[list[st
     return rows, places
 
 
-def _separator(lines: Sequence[str]) -> str:
-    """The one that cuts most lines into as many cells as the header has."""
+def _separator(lines: Sequence[str], *, spaces: bool) -> str:
+    """The one that cuts most lines into as many cells as the header has.
+
+    Spaces only where nothing else does, and not in CSV: a column of full names is one column.
+    """
     best, found = (0.0, 0.0, 0), ","
     for separator in SEPARATORS:
         rows = [row for row in _cut(lines, separator, '"')[0] if row]
@@ -208,7 +211,7 @@ def _separator(lines: Sequence[str]) -> str:
         near = sum(w in (width, width + 1) for w in body) / len(body)
         if max(width, *body) > 1 and (width > 1 or near == 1.0) and (exact, near, width) > best:
             best, found = (exact, near, width), separator
-    if best[2]:
+    if best[2] or not spaces:
         return found
     rows = [row for row in _cut(lines, SPACES, '"')[0] if row]
     widths = {len(row) for row in rows[1:]}
