@@ -68,7 +68,8 @@ def training_set(
 
     Rows that are no numbers stay as they are where a kernel is a callable and may know them.
     """
-    things = rows_of_things(X) if callable(estimator.kernel) else None
+    own = callable(getattr(estimator, "kernel", None))
+    things = rows_of_things(X) if own else None
     if things is None:
         X, y = _kernel_rows(estimator, X, y, precomputed, ensure_min_samples=2, **checks)
     else:
