@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import mean_pinball_loss
 from sklearn.model_selection import GroupKFold
 
@@ -136,6 +137,16 @@ def test_no_machine_is_fitted_without_refit():
 def test_a_gap_may_be_asked_for():
     model = made(landmarks=None, landmark_tol=0.05).fit(X, Y)
     assert (model.dual_gap_ <= 0.05).all()
+
+
+def test_a_gap_that_landmarks_leave_is_told():
+    """Where their number is ours; who gives one is told by dual_gap_."""
+    model = made(landmarks=None, gammas=[30.0], Cs=[100.0], cache_size=0.001, tol=1e-2)
+    large = replace(model._settings.large, least_landmarks=5, most_landmarks=5)
+    model._settings = replace(model._settings, large=large)
+    with pytest.warns(ConvergenceWarning, match=r"with 5 landmarks the relative gap .* is (0\.\d|1)"):
+        model.fit(X, Y)
+    assert model.dual_gap_.max() > 0.1
 
 
 def test_bad_parameters():

@@ -79,6 +79,15 @@ def test_an_indefinite_matrix_is_left_out():
     assert found is None or found.cost == 1.0
 
 
+def test_little_memory_is_enough():
+    task = task_of()
+    fits = [
+        RidgeProxy(60, 2, None).fits(replace(task, megabytes=size), task.y, GAMMAS, COSTS)
+        for size in (1e-3, 100.0)
+    ]
+    np.testing.assert_array_equal(fits[0].squares, fits[1].squares)
+
+
 def test_the_number_of_jobs_does_not_matter():
     task = task_of()
     one, two = (RidgeProxy(60, 2, jobs).fits(task, task.y, GAMMAS, COSTS) for jobs in (1, 2))

@@ -28,6 +28,7 @@ from ..solvers import SolverOptions
 from ..solvers.landmarks import LandmarkResult, Landmarks, solve_landmarks
 from ..threads import one_blas_thread, thread_count
 from .members import Member
+from .outcome import warn_of_landmarks
 from .plan import Plan
 from .progress import heartbeat, logger, span
 from .search import Search
@@ -146,6 +147,8 @@ class LargeSelection:
             rest = part_of(data, held)
             self._calibrate_by(_safe_indexing(X, np.asarray(rest.rows)), rest)
         self._warn(search, members)
+        if self.landmarks is None and self.landmark_tol is None:
+            warn_of_landmarks(type(self).__name__, members, self._settings.large.telling_gap)
 
     def _landmark_members(
         self, search: Search, places: Sequence[Place], data: TrainingSet, ends: float

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..estimators.progress import caller_level
 from ..solvers import Status
+from ..solvers.landmarks import LandmarkResult
 from .members import Member
 from .search import Search
 
@@ -57,6 +58,20 @@ def warn_of_members(
         f"relative duality gap above tol={tol:g}. The largest is {gaps[id(worst)]:.2e}, of "
         f"{', '.join(named)} on {rows}; {cause}. {remedy}, scale the data, leave out the largest "
         "Cs, or accept a larger tol."
+    )
+
+
+def warn_of_landmarks(name: str, members: Sequence[Member], telling_gap: float) -> None:
+    """Where functions of the landmarks that were taken are far from the full problem's."""
+    found = [m.result for m in members if isinstance(m.result, LandmarkResult)]
+    worst = max(found, key=lambda result: result.gap_estimate, default=None)
+    if worst is None or worst.gap_estimate <= telling_gap:
+        return
+    rows = "" if worst.exact else ", by a sample of rows"
+    _warn(
+        f"{name}: with {len(worst.landmarks)} landmarks the relative gap to the full problem is "
+        f"{worst.gap_estimate:.2g}{rows}. More landmarks may predict better: give landmarks= or "
+        "landmark_tol=, raise cache_size, or approximation=None for the full problem."
     )
 
 

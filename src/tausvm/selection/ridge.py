@@ -103,7 +103,10 @@ class RidgeProxy:
         Axes of more than three points are looked at from every other one.
         """
         shape = len(gammas), len(costs)
-        found = Grid(replace(task, memory=Memory()), y, gammas, costs, self.n_jobs)
+        # a matrix of the few rows of a proxy is held whatever memory is given: some megabytes
+        room = max(task.megabytes, 16.0 * len(task.y) ** 2 / 2**20)
+        task = replace(task, memory=Memory(), megabytes=room)
+        found = Grid(task, y, gammas, costs, self.n_jobs)
         first, rest = self._first_folds(task)
         with one_blas_thread():
             found.fit(

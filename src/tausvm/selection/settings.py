@@ -141,6 +141,9 @@ class LargeSettings:
     #: rows held out of the fit to calibrate the levels, as a share and at most
     held_out: float = 0.2
     held_out_rows: int = 10_000
+    #: a gap to the full problem above which a fit warns, where the number of landmarks is ours: by
+    #: then their functions are another family than those of the full problem
+    telling_gap: float = 0.1
     #: landmarks where their number is not given: as many as fit in ``cache_size``, within these
     least_landmarks: int = 250
     most_landmarks: int = 1000

@@ -57,6 +57,9 @@ class LinearAuto(Solver):
     #: milliseconds
     few_entries: int = 20_000
     rounding: float = 1e-11
+    #: and for losses without corners, whose solutions differ by the root of that: the last Newton
+    #: step takes a gap there
+    smooth_rounding: float = 1e-14
 
     def table(self) -> list[Row]:
         """From the top: the first row that applies."""
@@ -95,7 +98,8 @@ class LinearAuto(Solver):
         self, problem: Problem, options: SolverOptions, start: Point | None = None
     ) -> SolverResult:
         small = problem.operator.entries <= self.few_entries
-        asked = options.with_(tol=min(options.tol, self.rounding)) if small else options
+        rounding = self.smooth_rounding if problem.terms.smooth else self.rounding
+        asked = options.with_(tol=min(options.tol, rounding)) if small else options
         relay = Relay(problem, Monitor(problem, asked, ""), start)
         plan = self._plan(problem)
         stand = START
