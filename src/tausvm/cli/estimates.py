@@ -30,8 +30,8 @@ class Price:
 def _prices() -> dict[str, Price]:
     """Processor seconds on normal features and a target of two of them, C = 1, one thread.
 
-    Fitted to 500 to 4000 rows (joint and path: 250 to 1000, linear: 2000 and 8000) of 5 and 40
-    features; a hard fit, with a large C, takes ten times as long.
+    Read off single runs of 500 to 4000 rows (joint and path: 250 to 1000, linear: 2000 and 8000) of
+    5 and 40 features, powers by eye. Other C, targets and more rows were not measured.
     """
     return {
         "quantile": Price(0.08, 4000, 1.9, 40.0),
@@ -57,14 +57,14 @@ class CostSettings:
     #: landmarks that are reckoned with: 250 were taken of 20,050 rows, whose fit peaked at 467 MB
     landmarks: int = 1000
     #: MB of kernel values that are kept at most: cache_size, and as much again on the way
-    #: (26,000 rows peaked at 3.8 GB)
+    #: (a fit of 26,000 rows without landmarks was seen at 3.8 GB)
     most_kernel: float = 3800.0
     #: bytes of a kernel value
     value: float = 8.0
     #: copies of the features while a fit goes on
     copies: float = 4.0
-    #: fits that a selection of 10 × 10 points in 5 folds pays for, which share their work: 85 of
-    #: quantiles and 160 of svr at 1000 rows. Those of scikit-learn's grid search share nothing
+    #: fits that a selection pays for at its defaults: about 90 of quantiles and 160 of svr, one run
+    #: each at 1000 rows; other grids were not measured. Grid search is reckoned to share nothing
     tuned: float = 100.0
 
 
@@ -101,7 +101,7 @@ def estimate(
     tune: bool,
     costs: CostSettings | None = None,
 ) -> Estimate:
-    """What a fit of a kind will take, from measured prices; right to a factor of a few."""
+    """What a fit of a kind will take, from measured prices; rough, and for easy fits."""
     costs = costs or CostSettings()
     rows, features = shape
     price = costs.prices[kind.name]
