@@ -144,7 +144,7 @@ def test_a_gap_that_landmarks_leave_is_told():
     model = made(landmarks=None, gammas=[30.0], Cs=[100.0], cache_size=0.001, tol=1e-2)
     large = replace(model._settings.large, least_landmarks=5, most_landmarks=5)
     model._settings = replace(model._settings, large=large)
-    with pytest.warns(ConvergenceWarning, match=r"with 5 landmarks the relative gap .* is (0\.\d|1)"):
+    with pytest.warns(ConvergenceWarning, match=r"with 5 landmarks the relative gap"):
         model.fit(X, Y)
     assert model.dual_gap_.max() > 0.1
 
