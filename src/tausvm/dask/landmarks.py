@@ -27,9 +27,8 @@ from ..solvers import SolverOptions
 from ..solvers.landmarks import PivotedCholesky, Pivoting
 from ..threads import one_blas_thread
 from .fitting import Fit, Offset
-from .linear import note_features, warn_unless_solved, without_dask
-from .partitions import Partitions, collection_kind
-from .predicting import predict
+from .linear import LazyPredictions, note_features, warn_unless_solved, without_dask
+from .partitions import Partitions
 from .settings import Plan
 from .sums import Draw, Job, Summary, merged_summaries, summary
 
@@ -61,7 +60,7 @@ class Features:
             return np.asarray(values @ self.inverse)
 
 
-class LandmarkMachine(single.KernelRegressor):
+class LandmarkMachine(LazyPredictions, single.KernelRegressor):
     """Fits and predictions of a kernel machine on Dask collections, for a machine beside it."""
 
     #: landmarks where their number is not given: features of a million rows then take 2 GB, if a
@@ -151,24 +150,6 @@ class LandmarkMachine(single.KernelRegressor):
         inverse = solve_triangular(lower, np.eye(len(rows)), lower=True, check_finite=False).T
         features = Features(self.single(), points.take(rows), np.ascontiguousarray(inverse))
         return features, rows
-
-    def predict(self, X: Any, raw: bool = False) -> Any:
-        """Predict at the rows of X.
-
-        Parameters
-        ----------
-        X : dask array or dataframe, or array or CSR matrix, of shape (n_samples, n_features)
-        raw : bool
-            The functions that were fitted and certified, before ``clip`` and ``ordered``.
-
-        Returns
-        -------
-        a lazy collection for a lazy X, else an array, of shape (n_samples,), or
-        (n_samples, n_levels) for a list of levels
-        """
-        if collection_kind(X):
-            return predict(self.single(), X, raw=raw)
-        return super().predict(X, raw=raw)
 
     def single(self) -> Any:
         """The same machine as an estimator of :mod:`tausvm` itself, fitted where this one is.

@@ -21,7 +21,34 @@ from .settings import Plan
 from .sums import Job
 
 
-class DaskMachine(LinearMachine):
+class LazyPredictions:
+    """Mixin of the machines on partitions, before that of the single machine."""
+
+    def predict(self, X: Any, raw: bool = False) -> Any:
+        """Predict at the rows of X.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or array or CSR matrix, of shape (n_samples, n_features)
+        raw : bool
+            The functions that were fitted and certified, before ``clip`` and ``ordered``.
+
+        Returns
+        -------
+        a lazy collection for a lazy X, else an array, of shape (n_samples,), or
+        (n_samples, n_levels) for a list of levels
+        """
+        machine: Any = self.single()
+        if collection_kind(X):
+            return predict(machine, X, raw=raw)
+        return machine.predict(X, raw=raw)
+
+    def single(self) -> Any:
+        """The same machine as an estimator of :mod:`tausvm` itself."""
+        raise NotImplementedError
+
+
+class DaskMachine(LazyPredictions, LinearMachine):
     """Fits and predictions on Dask collections, for a linear machine beside it."""
 
     #: passes over the data that the last fit took, the first look at them included
@@ -74,24 +101,6 @@ class DaskMachine(LinearMachine):
         """The features, as scikit-learn's checks would note them."""
         note_features(self, partitions)
         self.n_passes_ = partitions.n_passes
-
-    def predict(self, X: Any, raw: bool = False) -> Any:
-        """Predict at the rows of X.
-
-        Parameters
-        ----------
-        X : dask array or dataframe, or array or CSR matrix, of shape (n_samples, n_features)
-        raw : bool
-            The functions that were fitted and certified, before ``ordered``.
-
-        Returns
-        -------
-        a lazy collection for a lazy X, else an array, of shape (n_samples,), or
-        (n_samples, n_levels) for a list of levels
-        """
-        if collection_kind(X):
-            return predict(self.single(), X, raw=raw)
-        return super().predict(X, raw=raw)
 
     def single(self) -> Any:
         """The same fitted machine as an estimator of :mod:`tausvm` itself.
