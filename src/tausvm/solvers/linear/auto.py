@@ -60,6 +60,8 @@ class LinearAuto(Solver):
     #: and for losses without corners, whose solutions differ by the root of that: the last Newton
     #: step takes a gap there
     smooth_rounding: float = 1e-14
+    #: passes after which coordinate descent, the last resort, gives up unless they halve the gap
+    standstill: int = 1000
 
     def table(self) -> list[Row]:
         """From the top: the first row that applies."""
@@ -114,7 +116,10 @@ class LinearAuto(Solver):
                 relay.run(solver, plan.newton_steps if solver is not rest[-1] else math.inf)
         if not relay.over(options.tol):  # rounding has stopped them
             relay.monitor.options = options
-            relay.descend(self.dual_cd)
+            watch = Standstill(self.standstill)
+            relay.descend(self.dual_cd, watch.slow)
+            if watch.ended:
+                relay.monitor.status = Status.NUMERICAL_ERROR
         return relay.result(options.tol)
 
 
@@ -282,6 +287,22 @@ class Relay:
         if result.dual_gap <= tol:
             result.status = Status.SOLVED
         return result
+
+
+class Standstill:
+    """Notes when passes do not get on at all: where rounding has stopped the others, it may stop
+    these too."""
+
+    def __init__(self, passes: int) -> None:
+        self.passes, self.ended = passes, False
+        self.gap, self.at = math.inf, 0
+
+    def slow(self, n_iter: int, gap: float, dual: float) -> bool:
+        """Whether so many passes have not halved the gap."""
+        if gap <= 0.5 * self.gap or self.at == 0:
+            self.gap, self.at = min(gap, self.gap), n_iter
+        self.ended = n_iter - self.at >= self.passes
+        return self.ended
 
 
 class NewtonWatch:
