@@ -217,7 +217,7 @@ def test_pipelines_of_the_command_line(tmp_path: Path) -> None:
     agree(model, frame.drop(columns="y"), inputs)
     frame.loc[2, "a"], frame.loc[5, "kind"] = np.nan, None
     frame.to_csv(tmp_path / "d.csv", index=False)
-    assert main([*fit, "--impute"]) == 0
+    assert main([*fit, "--impute", "--force"]) == 0
     model = load(tmp_path / "m.skops")
     frame.loc[7, "kind"] = "unseen"
     inputs["a"] = frame[["a"]].to_numpy(np.float64)

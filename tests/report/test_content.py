@@ -148,7 +148,7 @@ def test_learned_features_behind_a_preparation_have_their_names() -> None:
         [("number", StandardScaler(), ["a", "b", "c"]), ("text", OneHotEncoder(), ["kind"])],
         sparse_threshold=0,
     )
-    machine = ExpectileSVRCV(Cs=2, gammas=2, cv=3, feature_metric="diagonal")
+    machine = ExpectileSVRCV(Cs=4, gammas=6, cv=3, feature_metric="diagonal")
     model = make_pipeline(prepare, machine).fit(frame, y)
     learned = embedded(render_report(model, frame, y))["learned"]
     assert learned["shares"][0][0] == "number__a"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..exceptions import SmallCWarning
 from ..losses import Loss
-from ..solvers import SolverResult
+from ..solvers import SolverResult, Status
 from ..solvers.units import spread
 from .progress import caller_level
 
@@ -84,6 +84,8 @@ def warn_of_small_cost(
     settings : SmallCost
     """
     name, C, can_scale = machine
+    if any(result.status is not Status.SOLVED for result in results):
+        return  # that is told, and a function on its way says nothing about C
     settings = settings or SmallCost()
     pairs = zip(targets, results, strict=True)
     held = [found for t, r in pairs if (found := settings.held_at(t, r, largest)) is not None]

@@ -65,6 +65,9 @@ class TabularRegressor(RegressorMixin, BaseEstimator):
         epsilon: float = 0.0,
         fit_intercept: bool = True,
         solver: str = "auto",
+        approximation: str | None = "auto",
+        landmarks: int | None = None,
+        landmark_tol: float | None = None,
         cache_size: float = 2000,
         clip: float | str | None = None,
         time_limit: float | None = None,
@@ -93,6 +96,9 @@ class TabularRegressor(RegressorMixin, BaseEstimator):
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.approximation = approximation
+        self.landmarks = landmarks
+        self.landmark_tol = landmark_tol
         self.cache_size = cache_size
         self.clip = clip
         self.time_limit = time_limit
@@ -237,7 +243,8 @@ class TabularQuantileSVR(TabularRegressor):
     kinds, max_categories
         As in :class:`~tausvm.tabular.FramePreparation`.
     ordered, calibrate, Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, \
-feature_metric, kernel, degree, coef0, tol, scale_C, epsilon, fit_intercept, solver, cache_size, \
+feature_metric, kernel, degree, coef0, tol, scale_C, epsilon, fit_intercept, solver, \
+approximation, landmarks, landmark_tol, cache_size, \
 clip, time_limit, verbose, max_iter, random_state
         As in :class:`~tausvm.QuantileSVRCV`; not ``kernel="precomputed"``. The features of one
         column that is no number are weighed together.
@@ -304,6 +311,9 @@ cv_results_, scores_, Cs_, gammas_, fold_rows_, n_splits_, n_iter_, kernel_
         epsilon: float = 0.0,
         fit_intercept: bool = True,
         solver: str = "auto",
+        approximation: str | None = "auto",
+        landmarks: int | None = None,
+        landmark_tol: float | None = None,
         cache_size: float = 2000,
         clip: float | str | None = None,
         time_limit: float | None = None,
@@ -333,6 +343,9 @@ cv_results_, scores_, Cs_, gammas_, fold_rows_, n_splits_, n_iter_, kernel_
             epsilon=epsilon,
             fit_intercept=fit_intercept,
             solver=solver,
+            approximation=approximation,
+            landmarks=landmarks,
+            landmark_tol=landmark_tol,
             cache_size=cache_size,
             clip=clip,
             time_limit=time_limit,
@@ -358,7 +371,8 @@ class TabularExpectileSVR(TabularRegressor):
     kinds, max_categories
         As in :class:`~tausvm.tabular.FramePreparation`.
     ordered, Cs, gammas, cv, scoring, refit, prune, selection_tol, n_jobs, feature_metric, kernel, \
-degree, coef0, tol, scale_C, epsilon, fit_intercept, solver, cache_size, clip, time_limit, \
+degree, coef0, tol, scale_C, epsilon, fit_intercept, solver, approximation, landmarks, \
+landmark_tol, cache_size, clip, time_limit, \
 verbose, max_iter, random_state
         As in :class:`~tausvm.ExpectileSVRCV`; not ``kernel="precomputed"``.
 
