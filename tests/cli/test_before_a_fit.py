@@ -160,6 +160,6 @@ def test_many_rows_go_by_landmarks() -> None:
 
 
 def test_rows_of_landmarks_are_those_of_the_library() -> None:
-    from tausvm.estimators.approximation import FULL_ROWS
+    from tausvm.solvers.landmarks import Landmarks
 
-    assert CostSettings().landmarks_from == FULL_ROWS
+    assert CostSettings().landmarks_from == Landmarks().full_rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import threading
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.model_selection import GroupKFold
 
 from tausvm import SVRCV, ExpectileSVRCV, QuantileSVR, QuantileSVRCV
 from tausvm.persistence import load, save
-from tausvm.selection.large import landmark_count, split_rows
+from tausvm.selection.large import landmark_count, shared_places, split_rows
 from tausvm.selection.plan import Plan
 from tausvm.selection.progress import heartbeat, size, span
 from tausvm.selection.settings import BeatSettings, LargeSettings
@@ -147,6 +148,41 @@ def test_a_gap_that_landmarks_leave_is_told():
     with pytest.warns(ConvergenceWarning, match=r"with 5 landmarks the relative gap"):
         model.fit(X, Y)
     assert model.dual_gap_.max() > 0.1
+
+
+class Scores:
+    """What :func:`shared_places` asks of a search: two levels, three γ, two C, one fold."""
+
+    def __init__(self, scores, best):
+        self.scores = np.array(scores, dtype=float)[..., None]
+        self._best = best
+
+    def best(self, level):
+        return self._best[level]
+
+    def comparable(self, level):
+        return [0]
+
+
+def test_one_gamma_serves_all_levels():
+    nan = np.nan
+    alike = [[[-3.0, -4.0], [-1.0, -2.0], [-5.0, -5.0]], [[-2.0, -9.0], [-1.1, -1.0], [-3, -3]]]
+    assert shared_places(Scores(alike, [(1, 0), (1, 1)])) == [(1, 0), (1, 1)]
+    # the race has left the second level with one γ, and the first without that one
+    apart = [[[-3.0, -4.0], [-1.0, -2.0], [nan, nan]], [[nan, nan], [nan, nan], [-3.0, -2.0]]]
+    places = shared_places(Scores(apart, [(1, 0), (2, 1)]))
+    assert len({gamma for gamma, _ in places}) == 1
+    assert places in ([(1, 0), (1, 1)], [(2, 0), (2, 1)])
+    nothing = np.full((2, 3, 2), nan)
+    assert shared_places(Scores(nothing, [(1, 1), (1, 1)])) == [(1, 1), (1, 1)]
+    assert shared_places(Scores(alike, [(1, 0), None])) == []
+
+
+@pytest.mark.parametrize("limit", [1e-6, 0.05])
+def test_a_time_limit_leaves_a_model(limit):
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        model = made(time_limit=limit).fit(X, Y)
+    assert np.isfinite(model.predict(NEW)).all()
 
 
 def test_bad_parameters():

@@ -63,9 +63,6 @@ class Features:
 class LandmarkMachine(LazyPredictions, single.KernelRegressor):
     """Fits and predictions of a kernel machine on Dask collections, for a machine beside it."""
 
-    #: landmarks where their number is not given: features of a million rows then take 2 GB, if a
-    #: cluster were to hold them
-    _usual_landmarks = 500
     #: passes over the data that the last fit took, the first look at them included
     n_passes_: int
 
@@ -101,7 +98,7 @@ class LandmarkMachine(LazyPredictions, single.KernelRegressor):
         order = self._order()
         with progress_log(bool(self.verbose)), one_blas_thread():
             sample = self._sample(partitions, options.seed)
-            features, rows = self._features(sample)
+            features, rows = self._features(sample, partitions.plan)
             mapped = partitions.mapped(features, len(rows))
             fit = Fit(mapped, offset, "auto", options)
             found = fit.run([Job(losses[k], self.C) for k in order])
@@ -140,11 +137,11 @@ class LandmarkMachine(LazyPredictions, single.KernelRegressor):
         X = rows.X.astype(np.float64)
         return TrainingSet(X, rows.y, rows.weight, places, len(rows))
 
-    def _features(self, sample: TrainingSet) -> tuple[Features, NDArray[np.int64]]:
+    def _features(self, sample: TrainingSet, plan: Plan) -> tuple[Features, NDArray[np.int64]]:
         """Landmarks among the rows of a sample, and the features that they make."""
         points = self._kernel_points(sample)
         rng = np.random.default_rng(seed_of(self.random_state))
-        count = self._usual_landmarks if self.landmarks is None else int(self.landmarks)
+        count = plan.landmarks if self.landmarks is None else int(self.landmarks)
         chooser = PivotedCholesky(self._kernel, points, sample.weight, rng, Pivoting())
         rows, lower = chooser.first(min(count, len(sample)))
         inverse = solve_triangular(lower, np.eye(len(rows)), lower=True, check_finite=False).T

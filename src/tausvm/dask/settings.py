@@ -48,6 +48,9 @@ class Plan:
     inner_share: float = 0.2
     #: the share of ``client_megabytes`` that a band is expected to fill: a sample counts roughly
     expected_share: float = 0.6
+    #: landmarks of kernel machines where their number is not given: a product with their features
+    #: takes what 500 columns of X would, in every pass
+    landmarks: int = 500
     #: partial sums that one task adds up
     branch: int = 8
     #: seconds between two looks whether the scheduler is still there

@@ -36,8 +36,6 @@ from .warm import last_results
 Array = NDArray[np.float64]
 
 APPROXIMATIONS = ("auto", "landmarks")
-#: rows up to which "auto" solves the full problem, to ``tol`` and with sparse solutions
-FULL_ROWS = 20_000
 
 
 def _is_fitted(machine: Any) -> bool:
@@ -89,7 +87,7 @@ class ApproximableMachine(KernelMachine):
     def _by_landmarks(self, n: int) -> bool:
         """Whether a fit of n rows goes by landmarks."""
         if self.approximation == "auto":
-            return n > FULL_ROWS and not self._precomputed and self.solver == "auto"
+            return n > Landmarks().full_rows and not self._precomputed and self.solver == "auto"
         return self.approximation == "landmarks"
 
     @property

@@ -123,9 +123,10 @@ class OrderedLevels:
         -------
         float
             The mean over the levels of 1 − loss / loss of the best constant for that level: 1 at
-            best, 0 for constants. The losses are those at ε = 0: for quantiles it is
-            :func:`sklearn.metrics.d2_pinball_score`, for expectiles
-            :func:`tausvm.metrics.d2_expectile_score`, and R² at τ = ½.
+            best, 0 for constants. The losses are those at ε = 0. For expectiles it is
+            :func:`tausvm.metrics.d2_expectile_score`, which is R² at τ = ½; for quantiles it is
+            :func:`sklearn.metrics.d2_pinball_score` but for the constant, which there is an
+            interpolated quantile and not quite the best one.
         """
         machine: Any = self
         taus = np.atleast_1d(np.asarray(self.tau, dtype=np.float64))

@@ -229,18 +229,26 @@ def landmark_count(asked: int | None, n: int, megabytes: float, settings: LargeS
 def shared_places(search: Search) -> list[Place]:
     """The best C of every level at the γ that is best for all of them, which share landmarks.
 
-    A level counts by what its best point costs.
+    A level counts by what its best point costs. The race, or a time limit, may leave a level
+    without any score at a γ: that γ is then worse for it than all that it knows, and it takes the C
+    of its own best point. Without any best point of a level there are no places.
     """
-    scores = search.scores
-    folds = [search.comparable(level) for level in range(len(scores))]
-    means = np.stack(
-        [part[:, :, here].mean(axis=2) for part, here in zip(scores, folds, strict=True)]
-    )
-    best = np.nanmax(means, axis=(1, 2), keepdims=True)
-    worse = (best - means) / np.maximum(np.abs(best), np.finfo(np.float64).tiny)
-    by_gamma = np.nanmin(np.where(np.isnan(worse), np.inf, worse), axis=2)
-    gamma = int(by_gamma.sum(axis=0).argmin())
-    return [(gamma, int(np.nanargmax(level[gamma]))) for level in means]
+    own = [place for k in range(len(search.scores)) if (place := search.best(k)) is not None]
+    if len(own) < len(search.scores):
+        return []
+    if np.isnan(search.scores).all():  # time was up before the first score: the middle
+        return own
+    costs, chosen = [], []
+    for level, place in enumerate(own):
+        means = search.scores[level][:, :, search.comparable(level)].mean(axis=2)
+        known = ~np.isnan(means)
+        unit = max(abs(float(means[place])), np.finfo(np.float64).tiny) if known[place] else 1.0
+        worse = np.where(known, (means.max(where=known, initial=-np.inf) - means) / unit, np.inf)
+        most = float(worse.max(where=known, initial=0.0))
+        costs.append(np.minimum(worse.min(axis=1), 1.0 + most))
+        chosen.append(np.where(known.any(axis=1), worse.argmin(axis=1), place[1]))
+    gamma = int(np.sum(costs, axis=0).argmin())
+    return [(gamma, int(of_level[gamma])) for of_level in chosen]
 
 
 def fit_by_landmarks(

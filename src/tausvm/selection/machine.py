@@ -430,7 +430,7 @@ class KernelRegressorCV(LargeSelection, RegressorMixin, BaseEstimator):
         levels = range(len(search.task.losses))
         own = [found for level in levels if (found := search.best(level)) is not None]
         best = best or own
-        if len(best) < len(levels):
+        if len(own) < len(levels):
             raise ValueError(
                 "no point of the grid could be fitted and scored on all folds; the largest "
                 f"relative gap was {max(search.unsolved, default=np.nan):.2e}, "

@@ -31,6 +31,10 @@ class Landmarks:
     count: int | None = None
     gap: float | None = None
     megabytes: float = 2000.0
+    #: rows up to which estimators with approximation="auto" solve the full problem, to ``tol`` and
+    #: with sparse solutions. Full against 1,000 landmarks, processor s: 5.8 and 4.7 for 20,000 rows
+    #: of ten features, 20.2 and 8.3 for 40,000
+    full_rows: int = 20_000
     #: the gap where neither it nor the number of landmarks is given: a percent of the objective
     usual_gap: float = 0.01
     #: landmarks to begin with where their number is free, and by what they grow
