@@ -11,7 +11,7 @@ takes β of all rows, is for :meth:`tausvm.QuantileSVR.certify` on a machine tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
@@ -23,8 +23,9 @@ from ..estimators.atomic import atomic
 from ..estimators.data import TrainingSet
 from ..estimators.parameters import seed_of
 from ..estimators.progress import progress_log
-from ..solvers import SolverOptions
-from ..solvers.landmarks import PivotedCholesky, Pivoting
+from ..solvers import SolverOptions, SolverResult
+from ..solvers.landmarks import LandmarkResult, PivotedCholesky, Pivoting
+from ..solvers.result import relative_gap
 from ..threads import one_blas_thread
 from .fitting import Fit, Offset
 from .linear import LazyPredictions, note_features, warn_unless_solved, without_dask
@@ -60,11 +61,26 @@ class Features:
             return np.asarray(values @ self.inverse)
 
 
+def told(result: SolverResult, function: Array, rows: NDArray[np.int64]) -> LandmarkResult:
+    """The result of a linear fit of the features as one about the full problem.
+
+    Nobody holds the dual variables of all rows, so that β = 0 stands for them: the dual is 0, which
+    is below the full problem's optimum as any dual is.
+    """
+    known = {field.name: getattr(result, field.name) for field in fields(SolverResult)}
+    known |= {"function": function, "beta": np.empty(0), "dual_objective": 0.0}
+    known["dual_gap"] = float(relative_gap(result.primal_objective, 0.0))
+    known["solver"] = f"landmarks, {result.solver}"
+    gap = result.dual_gap
+    return LandmarkResult(**known, landmarks=rows, landmark_gap=gap, exact=False)
+
+
 class LandmarkMachine(LazyPredictions, single.KernelRegressor):
     """Fits and predictions of a kernel machine on Dask collections, for a machine beside it."""
 
     #: passes over the data that the last fit took, the first look at them included
     n_passes_: int
+    landmark_gap_: float | Array
 
     @atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, plan: Plan | None = None) -> Self:
@@ -104,13 +120,15 @@ class LandmarkMachine(LazyPredictions, single.KernelRegressor):
             found = fit.run([Job(losses[k], self.C) for k in order])
         results: list[Any] = [None] * len(losses)
         for k, result in zip(order, found, strict=True):
-            results[k] = replace(result, function=features.inverse @ result.function)
+            results[k] = told(result, features.inverse @ result.function, rows)
         self.support_ = rows
         self.support_vectors_ = sample.X[rows]
         self.dual_coef_ = np.vstack([result.function for result in results])
         self.n_support_ = np.count_nonzero(self.dual_coef_, axis=1)
         self.intercept_ = np.array([result.intercept for result in results])
         self._set_certificates(results)
+        gaps = [result.landmark_gap for result in results]
+        self.landmark_gap_ = gaps[0] if self._single_level else np.array(gaps)
         self._clip_to(np.array([fit.summary.low, fit.summary.high]))
         self._spread = fit.spread
         note_features(self, partitions)
@@ -175,8 +193,12 @@ max_iter, random_state, scale_C
     ----------
     support_vectors_, dual_coef_, intercept_
         The landmarks and their coefficients, as in :class:`tausvm.SVR`.
+    landmark_gap_ : float or array (n_levels,)
+        The relative gap among the functions of these landmarks, over all partitions: what ``tol``
+        is about.
     dual_gap_ : float or array (n_levels,)
-        The relative gap among the functions of these landmarks, over all partitions.
+        The gap to the full problem, as in :class:`tausvm.SVR`, as far as it is known: β of all rows
+        is nowhere, so that it is bounded by 1.
     n_passes_ : int
         Passes over the data, the first look at them included.
 
@@ -186,7 +208,7 @@ max_iter, random_state, scale_C
     >>> from tausvm.dask import SVR
     >>> X = da.random.default_rng(0).uniform(size=(1000, 2), chunks=(250, 2))
     >>> model = SVR(landmarks=50).fit(X, da.sin(6 * X[:, 0]))
-    >>> model.dual_gap_ <= model.tol
+    >>> model.landmark_gap_ <= model.tol
     True
     >>> model.predict(X).compute().shape
     (1000,)
@@ -208,7 +230,7 @@ max_iter, random_state, scale_C
 
     Attributes
     ----------
-    support_vectors_, dual_coef_, intercept_, dual_gap_, n_passes_
+    support_vectors_, dual_coef_, intercept_, landmark_gap_, dual_gap_, n_passes_
         As in :class:`tausvm.dask.SVR`.
 
     Examples
@@ -240,7 +262,7 @@ max_iter, random_state, scale_C
 
     Attributes
     ----------
-    support_vectors_, dual_coef_, intercept_, dual_gap_, n_passes_
+    support_vectors_, dual_coef_, intercept_, landmark_gap_, dual_gap_, n_passes_
         As in :class:`tausvm.dask.SVR`.
 
     Examples

@@ -134,7 +134,7 @@ def warn_unless_solved(
     unsolved = [result for result in results if result.status is not Status.SOLVED]
     if not unsolved:
         return
-    worst = max(unsolved, key=lambda result: result.dual_gap)
+    worst = max(unsolved, key=lambda result: result.solver_gap)
     cause = {
         Status.TIME_LIMIT: f"it reached time_limit={machine.time_limit} s. Raise time_limit",
         Status.NUMERICAL_ERROR: "rounding let it get no further. Raise tol",
@@ -146,8 +146,8 @@ def warn_unless_solved(
     among = f" for {len(unsolved)} of {len(results)} levels" if len(results) > 1 else ""
     warnings.warn(
         f"{type(machine).__name__} did not converge{among}: the relative duality gap is "
-        f"{worst.dual_gap:.2e}, above tol={machine.tol:g}, after {partitions.n_passes} passes over "
-        f"the data; {cause}, scale the columns of X, lower C, or accept a larger tol.",
+        f"{worst.solver_gap:.2e}, above tol={machine.tol:g}, after {partitions.n_passes} passes "
+        f"over the data; {cause}, scale the columns of X, lower C, or accept a larger tol.",
         ConvergenceWarning,
         stacklevel=caller_level(),
     )
