@@ -1,7 +1,7 @@
 """How a selection may see the features: kernels, and maps that were learned, in competition.
 
-kernel ridge regression of every view    those that clearly err more leave, each at its best γ
-the machines themselves, in its order    the view with the least loss is chosen
+kernel ridge regression of every view    those leave that clearly err more than the best one
+the machine itself, the best view first  the view with the least loss is chosen
 the features as they are                 stay unless learned ones err less by a standard error
 """
 
@@ -112,10 +112,7 @@ class Views:
         return beats(search, rival, errors if view.learned and not other.learned else 0.0)
 
     def _in_the_race(self) -> list[View]:
-        """The views that the proxy does not rule out, the best one first.
-
-        Among those that it cannot tell apart the features as they are keep one kernel alone.
-        """
+        """The views that the proxy does not rule out, the best one first."""
         if self.metric is None and len(self.kernels) == 1:
             return [View(self.kernels[0])]
         tried = self._tried()
