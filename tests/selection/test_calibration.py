@@ -70,6 +70,13 @@ def test_shifts_by_hand():
     assert alone.tolist() == [-7.0]
 
 
+def test_equal_levels_move_together():
+    values = np.zeros((12, 4))
+    values[0, 1] = 1.0  # one of four equal levels has a row outside
+    shift = shifts(np.full(4, 0.05), np.zeros(12), values, np.ones(12), plain_quantile)
+    assert shift.tolist() == [-1.0] * 4
+
+
 numbers = st.floats(-5, 5, width=16)
 
 

@@ -73,7 +73,8 @@ def shifts(taus: Array, y: Array, values: Array, weight: Array, rule: Rule) -> A
         for side, place in ((-1, interval.lower), (1, interval.upper)):
             if place is not None:
                 least[side] = max(least[side], width)
-                shift[place] = side * least[side]
+                # equal levels, fitted differently, move together
+                shift[np.abs(taus - taus[place]) <= SAME_LEVEL] = side * least[side]
     return shift
 
 
