@@ -61,7 +61,7 @@ $(VENV)/build.stamp: pyproject.toml
 	touch $@
 
 BUILD_AND_INSTALL = PATH="$(abspath $(BIN)):$$PATH" $(PIP_INSTALL) --no-build-isolation \
-	-Cbuild-dir=$(VENV)/build
+	--config-settings=build-dir=$(VENV)/build
 
 $(VENV)/demo.stamp: $(VENV)/build.stamp $(SOURCES)
 	$(BUILD_AND_INSTALL) '.[plot]'
