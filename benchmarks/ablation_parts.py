@@ -74,7 +74,7 @@ def noise_free(estimator: str, *rows: int) -> tuple[Place, ...]:
 
 
 QUANTILES = (*kernel("QuantileSVR", *MIDDLE), *noise_free("QuantileSVR", 400, 1_600))
-FEW = (*kernel("QuantileSVR", *SMALL), *noise_free("QuantileSVR", 100, 300))
+FEW = (*kernel("ExpectileSVR", *SMALL), *noise_free("ExpectileSVR", 100, 300))
 
 
 def tunings(estimator: str) -> tuple[Place, ...]:
@@ -122,18 +122,13 @@ PARTS = {
             place("ExpectileSVR", "airfoil_noise", 1_503, levels=9),
         ),
     ),
-    "interior point": Part(
-        "some twenty factorisations for few samples; block in its place",
-        {"solver": "block"},
-        FEW,
-    ),
     "block": Part(
         "decomposition for many samples; smo in its place",
         {"solver": "smo"},
         QUANTILES,
     ),
-    "few samples to rounding": Part(
-        "auto solves up to 300 samples directly; as all others without it",
+    "factors for few samples": Part(
+        "auto factorises up to 300 samples of a smooth loss; steps first without it",
         solver("Auto", few_samples=0),
         FEW,
     ),

@@ -638,9 +638,29 @@ def test_auto_rescues_a_broken_interior_point():
 def test_auto_says_what_it_does_with_several_levels():
     X, y = wave(30)
     problem = build(SeparableKernel(rbf(X), np.eye(3)), y)
-    assert explain(problem).startswith("-> interior_point   several levels or outputs, with room")
+    assert explain(problem).startswith("-> interior_point   several levels or outputs, at most 75")
     problem.operator.room = 0.0
     assert "-> primal_dual_cd   several levels" in explain(problem)
+
+
+@pytest.mark.parametrize("C, solver", [(0.01, "primal_dual_cd"), (1e3, "interior_point")])
+@pytest.mark.parametrize("columns", [1, 8])
+def test_auto_takes_passes_where_they_arrive_first(C, solver, columns):
+    X = np.random.default_rng(0).normal(size=(200, columns))
+    y = np.sin(X[:, 0]) + 0.3 * X[:, -1] ** 2
+    problem = build(SeparableKernel(rbf(X), np.eye(3)), y, C=C)
+    result = solve(problem, options=SolverOptions(tol=1e-4))
+    assert result.status is Status.SOLVED and result.solver == solver
+    other = solve(problem, "interior_point", SolverOptions(tol=1e-8))
+    assert result.primal_objective <= other.primal_objective * (1 + 1e-4) + 1e-12
+
+
+def test_passes_and_steps_share_the_limits():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    y = np.sin(X[:, 0]) + 0.3 * X[:, -1] ** 2
+    problem = build(SeparableKernel(rbf(X), np.eye(3)), y, C=1e3)
+    result = solve(problem, options=SolverOptions(tol=1e-8, max_iter=22))
+    assert result.status is Status.MAX_ITER and result.n_iter <= 22
 
 
 @pytest.mark.parametrize("offset", [True, False])

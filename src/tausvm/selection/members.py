@@ -21,7 +21,6 @@ from ..estimators.data import TrainingSet
 from ..estimators.machine import Level
 from ..estimators.regression import KernelRegressor
 from ..solvers import (
-    Auto,
     Family,
     Goal,
     Point,
@@ -250,13 +249,10 @@ def solved_from(
 
 
 def _after_start(member: Member, problem: Problem, settings: SelectionSettings) -> list[str]:
-    """What to try before "auto", which solves few samples to rounding and not to ``tol``."""
-    few = problem.n <= Auto().few_samples
+    """What to try before "auto": a direct solve where the members before it called for one."""
     if not problem.operator.whole or problem.n > settings.many.factor_order:
         return []
-    if np.isinf(problem.terms.upper).all():
-        return ["newton"] if few else []
-    return ["interior_point"] if few or member.direct else []
+    return ["interior_point"] if member.direct and not np.isinf(problem.terms.upper).all() else []
 
 
 def within(options: SolverOptions, started: float) -> SolverOptions:

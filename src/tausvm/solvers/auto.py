@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from ..operators import LinearOperator
 from .block import Block
-from .interior_point import InteriorPoint, fits
 from .joint.interior_point import JointInteriorPoint
 from .newton import Newton, serves
 from .primal_dual_cd import PrimalDualCD
@@ -19,6 +18,7 @@ from .problem import Point, Problem
 from .result import SolverOptions, SolverResult, Status
 from .solver import Solver
 from .start import warm_start
+from .trail import Trail
 
 if TYPE_CHECKING:
     from .linear import LinearAuto
@@ -36,54 +36,54 @@ class Row:
 
 @dataclass(frozen=True)
 class Auto(Solver):
-    """The first row of the table that applies; another goes on where rounding stops it.
+    """The first row of the table that applies; another goes on where it gets nowhere.
 
-    That is ``block``, and ``primal_dual_cd`` for several levels. The better of the two is kept.
+    Where rounding stops a solver that is ``block``, and for several levels ``primal_dual_cd``. That
+    one is taken first too, and gives way to ``interior_point`` where its passes would take longer.
+    The better of the two is kept.
     """
 
     name: ClassVar[str] = "auto"
     groups: ClassVar[bool | None] = None
 
-    #: up to this many samples, times levels, a direct solve takes a few milliseconds: it is done,
-    #: and to rounding
+    #: up to this many samples a few factors take less than steps that end in them
     few_samples: int = 300
-    #: the gap that few samples are solved to, whatever the tolerance
-    to_rounding: float = 1e-11
+    #: up to this many a solve takes a few milliseconds whatever the tolerance: it is done to
+    #: this gap, so that weights and copies of rows, say, give the same function
+    tiny_samples: int = 75
+    to_rounding: float = 1e-10
     newton: Newton = field(default_factory=Newton)
-    interior_point: InteriorPoint = field(default_factory=InteriorPoint)
     block: Block = field(default_factory=Block)
     joint_interior_point: JointInteriorPoint = field(default_factory=JointInteriorPoint)
     primal_dual_cd: PrimalDualCD = field(default_factory=PrimalDualCD)
     #: passes of ``primal_dual_cd`` after an interior point that rounding stopped: about the work
     #: of a few of its steps
     rescue_passes: int = 1000
+    #: passes after which their end is foretold, and passes that are taken without a thought of the
+    #: interior-point method, whose cost has to be looked for
+    trial_passes: int = 20
+    sure_passes: float = 50.0
 
     def table(self) -> list[Row]:
         """From the top: the first row that applies."""
         return [
             Row(
-                "several levels or outputs, with room for the equations of a step",
-                lambda problem: problem.grouped and self.joint_interior_point.fits(problem),
+                f"several levels or outputs, at most {self.tiny_samples} samples",
+                lambda problem: problem.grouped and self._tiny(problem),
                 self.joint_interior_point,
-                "ten to twenty steps, however hard the problem is",
+                "some 10 ms, to rounding",
             ),
             Row(
-                "several levels or outputs",
+                "several levels or outputs; interior_point where it promises to be faster",
                 lambda problem: problem.grouped,
                 self.primal_dual_cd,
-                "no matrix beside that of the kernel",
+                "30 to 100 passes at small C; ten to twenty steps at any",
             ),
             Row(
                 f"squared loss without ε, at most {self.few_samples} samples",
                 self._smooth,
                 self.newton,
                 "a few factors, to rounding; from there on block calls for them",
-            ),
-            Row(
-                f"at most {self.few_samples} samples, kernel matrix in memory",
-                self._few,
-                self.interior_point,
-                "some 10 ms to a gap of 1e-11 at 300 samples, however hard the problem is",
             ),
             Row(
                 "everything else",
@@ -97,8 +97,9 @@ class Auto(Solver):
         few = problem.n <= self.few_samples
         return few and serves(problem) and not problem.terms.kink.any()
 
-    def _few(self, problem: Problem) -> bool:
-        return problem.n <= self.few_samples and fits(problem)
+    def _tiny(self, problem: Problem) -> bool:
+        roomy = not problem.grouped or self.joint_interior_point.fits(problem)
+        return problem.n <= self.tiny_samples and roomy
 
     def choose(self, problem: Problem) -> Row:
         """The row that applies."""
@@ -108,14 +109,40 @@ class Auto(Solver):
         self, problem: Problem, options: SolverOptions, start: Point | None = None
     ) -> SolverResult:
         solver = self.choose(problem).solver
-        few = problem.y.size <= self.few_samples
-        asked = options.with_(tol=min(options.tol, self.to_rounding)) if few else options
-        result = solver.solve(problem, asked, start)
+        asked = options
+        if self._tiny(problem):
+            asked = options.with_(tol=min(options.tol, self.to_rounding))
+        if solver is self.primal_dual_cd and self.joint_interior_point.fits(problem):
+            result = self._joint(problem, asked, start)
+        else:
+            result = solver.solve(problem, asked, start)
         if result.dual_gap <= options.tol:
             result.status = Status.SOLVED
-        if result.status is Status.NUMERICAL_ERROR and solver is not self._rescuer(problem):
+        if result.status is Status.NUMERICAL_ERROR and result.solver != self._rescuer(problem).name:
             return self._rescued(problem, options, result)
         return result
+
+    def _joint(self, problem: Problem, options: SolverOptions, start: Point | None) -> SolverResult:
+        """Passes while they promise to arrive before the interior-point method."""
+        trail, a_pass = Trail(), self.primal_dual_cd.cost_of_pass(problem)
+
+        def slow(n_iter: int, gap: float) -> bool:
+            trail.note(n_iter, gap)
+            left = trail.work_left(options.tol)
+            if n_iter < self.trial_passes or left <= self.sure_passes:
+                return False
+            # the fall slows down, so what is foretold is the least that it will be
+            return (n_iter + left) * a_pass > self.joint_interior_point.cost(problem)
+
+        first = self.primal_dual_cd.watched(problem, options, start, slow)
+        if first.status is not Status.NUMERICAL_ERROR:
+            return first
+        second = self.joint_interior_point.solve(problem, options.after(first))
+        second.seconds += first.seconds
+        second.n_iter += first.n_iter
+        if second.status in (Status.MAX_ITER, Status.TIME_LIMIT) and first.rank < second.rank:
+            return replace(first, status=second.status, seconds=second.seconds)
+        return second
 
     def _rescuer(self, problem: Problem) -> Solver:
         """What goes on where rounding stops another."""
@@ -125,14 +152,10 @@ class Auto(Solver):
         self, problem: Problem, options: SolverOptions, first: SolverResult
     ) -> SolverResult:
         """From where rounding stopped another solver, within what is left of the time."""
-        left = options.time_limit
-        if left is not None:
-            left = max(left - first.seconds, 0.0)
-        asked, bounded = options.with_(time_limit=left), False
+        asked, bounded = options.after(first), False
         if problem.grouped:
-            allowed = max(options.max_iter - first.n_iter, 0)
-            bounded = options.max_iter < 0 or allowed > self.rescue_passes
-            asked = asked.with_(max_iter=self.rescue_passes if bounded else allowed)
+            bounded = asked.max_iter < 0 or asked.max_iter > self.rescue_passes
+            asked = asked.with_(max_iter=self.rescue_passes if bounded else asked.max_iter)
         second = self._rescuer(problem).solve(problem, asked, warm_start(problem, first))
         second.seconds += first.seconds
         if second.status is Status.MAX_ITER and bounded:  # a bound that nobody asked for
@@ -160,15 +183,13 @@ def explain(problem: Problem, auto: Auto | LinearAuto | None = None) -> str:
     >>> y = np.arange(4.0)
     >>> terms = Pinball(0.5).dual_terms(y, np.ones(4))
     >>> print(explain(Problem(GivenKernel(np.eye(4)), y, terms, offset=True)))
-       interior_point   several levels or outputs, with room for the equations of a step
-                        (ten to twenty steps, however hard the problem is)
-       primal_dual_cd   several levels or outputs
-                        (no matrix beside that of the kernel)
+       interior_point   several levels or outputs, at most 75 samples
+                        (some 10 ms, to rounding)
+       primal_dual_cd   several levels or outputs; interior_point where it promises to be faster
+                        (30 to 100 passes at small C; ten to twenty steps at any)
        newton           squared loss without ε, at most 300 samples
                         (a few factors, to rounding; from there on block calls for them)
-    -> interior_point   at most 300 samples, kernel matrix in memory
-                        (some 10 ms to a gap of 1e-11 at 300 samples, however hard the problem is)
-       block            everything else
+    -> block            everything else
                         (4 to 5 times as fast as LIBSVM in the geometric mean of 15 problems)
     """
     if auto is None:

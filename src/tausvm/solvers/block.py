@@ -27,6 +27,7 @@ from .polishing import BYTES_A_PAIR, Polishing, interior_step
 from .problem import Point, Problem
 from .result import SolverOptions, SolverResult, Status
 from .solver import Solver
+from .trail import Trail
 from .working import Derivatives, starting_point
 
 Array = NDArray[np.float64]
@@ -58,26 +59,29 @@ class Block(Solver):
     #: what a block's own violation is lowered to, as a share of the violation before it
     inner_tolerance: float = 0.1
     #: steps a block may take per variable in it; fewer on all variables, where nothing has to be
-    #: gathered and the gap can be looked at again
+    #: gathered and the gap can be looked at again: one for each power of ten that it is above the
+    #: tolerance, and at most so many
     inner_steps: int = 40
-    whole_steps: int = 1
+    whole_steps: int = 4
     #: blocks in a row without a single step after which a solve is given up, and what the
     #: tolerance of a block is multiplied with after each
     most_idle: int = 5
     idle_tightening: float = 0.01
     #: blocks between two direct solves at least: they find the variables that the next one needs
     blocks_between: int = 2
-    #: blocks over which the fall of the gap is taken
-    looked_back: int = 4
+    #: the share of a direct solve's cost that steps take before it is thought of
+    first_look: float = 0.25
     #: nanoseconds of a step a variable of the block, of pairs and of single coordinates
     pair_cost: float = 0.9
     coordinate_cost: float = 2.0
     #: nanoseconds an entry of rows that are added to the gradient, and of a block beside its steps
     row_cost: float = 0.25
     block_cost: float = 2e5
-    #: nanoseconds of a direct solve: of each n³/3 and n² of a factor, of each entry of exact rows
-    factor_cost: float = 0.04
-    square_cost: float = 5.0
+    #: nanoseconds of a direct solve: of each n³/3 and n² of a factor, of a step beside it, of each
+    #: entry of exact rows; 50 to 2,400 samples within a factor of two
+    factor_cost: float = 0.02
+    square_cost: float = 1.6
+    step_cost: float = 1.2e5
     exact_cost: float = 3.0
     #: operations on the kernel matrix between two moments at which Ctrl-C is seen: some tens of ms
     batch: float = 2e7
@@ -129,10 +133,9 @@ class _Blocks:
         many = problem.n >= settings.many_samples
         wanted = settings.block_size or (settings.large_block if many else settings.small_block)
         self.smallest = min(wanted, problem.n, problem.operator.capacity)
-        #: nanoseconds of steps since the last direct solve, and at every block with the gap's
-        #: logarithm there
+        #: nanoseconds of steps since the last direct solve, and these at every block with the gap
         self.work = 0.0
-        self.trail: list[tuple[float, float]] = []
+        self.trail = Trail()
         #: how much the last direct solve lowered the gap's logarithm a nanosecond; 0 for none
         self.speed = 0.0
         self.whole_state: Core | None = None
@@ -173,7 +176,8 @@ class _Blocks:
             gram.require(everything)
             if self.whole_state is None:
                 self.whole_state = self.core(everything, beta, gradient)
-            steps = settings.whole_steps
+            above = np.log10(max(self.monitor.gap / self.monitor.options.tol, 1.0))
+            steps = int(np.clip(above, 1, settings.whole_steps))
             self.run(self.whole_state, gram.rows, gram.slots, share * at.violation, share, steps)
             return
         self.whole_state = None
@@ -232,7 +236,7 @@ class _Blocks:
             return newton.iterated_cost(self.problem.n) if first else newton.cost(self.problem.n)
         a_factor = settings.factor_cost * size**3 / 3 + settings.square_cost * size**2
         steps = settings.polishing.barrier.typical_steps
-        return steps * a_factor + settings.exact_cost * size * self.problem.n
+        return steps * (a_factor + settings.step_cost) + settings.exact_cost * size * self.problem.n
 
     def last_resort(self) -> bool:
         """Whether a direct solve may go on where steps gain nothing any more: if none was tried."""
@@ -242,24 +246,22 @@ class _Blocks:
         return True
 
     def direct_is_due(self, size: int) -> bool:
-        """Whether steps have cost as much as a direct solve, or lower the gap more slowly.
+        """Whether steps would take longer than a direct solve, or lower the gap more slowly.
 
-        Not where they are about to end: if the gap falls on as it did in the last blocks, the rest
-        takes less than a direct solve. That settles its own variables and brings others into play,
-        which steps then find: they get a few blocks each time.
+        They are taken first, and their end is foretold from how the gap fell, once they have cost a
+        share of a direct solve. That settles its own variables and brings others into play, which
+        steps then find: they get a few blocks each time.
         """
-        gap, cost = max(self.monitor.gap, 1e-300), self.direct_cost(size)
-        self.trail.append((self.work, float(np.log(gap))))
-        work, height = self.trail[-1]
-        if work == np.inf:
+        cost = self.direct_cost(size)
+        self.trail.note(self.work, max(self.monitor.gap, 1e-300))
+        if self.work == np.inf:
             return True
-        if work >= cost:
-            before, above = self.trail[max(len(self.trail) - 1 - self.settings.looked_back, 0)]
-            left = height - float(np.log(self.monitor.options.tol))
-            return not (above > height and left * (work - before) < cost * (above - height))
-        if self.speed == 0.0 or len(self.trail) <= self.settings.blocks_between:
+        if self.work >= self.settings.first_look * cost:
+            # the fall may slow down, and rounded rows promise too much
+            return self.work + self.trail.work_left(self.monitor.options.tol) > cost
+        if self.speed == 0.0 or len(self.trail.entries) <= self.settings.blocks_between:
             return False
-        return bool(self.trail[0][1] - height < self.speed * work)
+        return self.trail.fall < self.speed * self.work
 
     def direct(self, beta: Array, gradient: Array, block: Index) -> bool:
         """A direct solve on the unsettled variables, if memory allows; whether it helped.
@@ -289,7 +291,7 @@ class _Blocks:
         if gain.some:
             fall = np.log(gain.gap_before / max(min(gain.gap_after, gain.gap_before), 1e-300))
             self.speed = fall / self.direct_cost(len(block))
-            self.work, self.trail = 0.0, []
+            self.work, self.trail = 0.0, Trail()
         return gain.some
 
     def descend(self, beta: Array, gradient: Array) -> bool:
@@ -317,7 +319,7 @@ class _Blocks:
                 break
         if after <= tol:
             self.newton_ways.insert(0, way)  # what rounding left of it may need another
-        self.work, self.trail = 0.0, []
+        self.work, self.trail = 0.0, Trail()
         if after >= before:
             return False
         beta[:], gradient[:] = descent.beta, descent.gradient

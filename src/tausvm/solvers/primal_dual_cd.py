@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,6 +19,8 @@ from .solver import Solver
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+#: whether passes so far, and the gap after them, promise too little
+Slow = Callable[[int, float], bool]
 
 ORDERS = ("random", "cyclic")
 
@@ -70,6 +73,13 @@ class PrimalDualCD(Solver):
     batch: float = 1e8
     #: numbers of a general kernel's rows held at a time
     held: int = 1 << 22
+    #: for estimates of the cost: nanoseconds of a pass, and in it of a pair of samples and level
+    pass_cost: float = 5e4
+    pair_cost: float = 0.25
+
+    def cost_of_pass(self, problem: Problem) -> float:
+        """Nanoseconds, roughly."""
+        return self.pass_cost + self.pair_cost * problem.n * problem.y.size
 
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
@@ -78,6 +88,12 @@ class PrimalDualCD(Solver):
     def solve(
         self, problem: Problem, options: SolverOptions, start: Point | None = None
     ) -> SolverResult:
+        return self.watched(problem, options, start, lambda n_iter, gap: False)
+
+    def watched(
+        self, problem: Problem, options: SolverOptions, start: Point | None, slow: Slow
+    ) -> SolverResult:
+        """The same until ``slow``, asked at every check, says that another is faster."""
         monitor = Monitor(problem, options, self.name)
         n_iter, descent = 0, None
         with monitor:
@@ -86,7 +102,8 @@ class PrimalDualCD(Solver):
                 descent = _Descent(self, problem, options.seed, start)
                 progress = _Progress(self)
                 while not monitor.check(descent.point, n_iter):
-                    if progress.stalled(monitor.gap) or not np.isfinite(descent.alpha).all():
+                    gap, lost = monitor.gap, not np.isfinite(descent.alpha).all()
+                    if progress.stalled(gap) or lost or slow(n_iter, gap):
                         monitor.status = Status.NUMERICAL_ERROR
                         break
                     left = options.max_iter - n_iter if options.max_iter >= 0 else self.passes

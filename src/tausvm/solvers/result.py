@@ -146,6 +146,15 @@ class SolverOptions:
         """A copy with some fields changed."""
         return replace(self, **changes)  # type: ignore[arg-type]
 
+    def after(self, result: SolverResult) -> SolverOptions:
+        """What is left of the limits after a solve that another goes on from."""
+        left, iterations = self.time_limit, self.max_iter
+        if left is not None:
+            left = max(left - result.seconds, 0.0)
+        if iterations >= 0:
+            iterations = max(iterations - result.n_iter, 0)
+        return replace(self, time_limit=left, max_iter=iterations)
+
 
 @dataclass
 class SolverResult:

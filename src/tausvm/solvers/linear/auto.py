@@ -14,6 +14,7 @@ from ..monitor import Monitor
 from ..problem import Certificate, Point, Problem
 from ..result import SolverOptions, SolverResult, Status
 from ..solver import Solver
+from ..trail import Trail
 from .dual_cd import DualCD, Slow, never
 from .interior_point import LinearInteriorPoint
 from .newton import LinearNewton
@@ -54,8 +55,8 @@ class LinearAuto(Solver):
     work: Work = field(default_factory=Work)
     pace: Pace = field(default_factory=Pace)
     #: data up to so many entries are solved to rounding, whatever the tolerance: it costs a few
-    #: milliseconds
-    few_entries: int = 20_000
+    #: milliseconds, and weights and copies of rows, say, give the same function
+    few_entries: int = 1_000
     rounding: float = 1e-11
     #: and for losses without corners, whose solutions differ by the root of that: the last Newton
     #: step takes a gap there
@@ -178,6 +179,7 @@ class Plan:
         self.factors = costs.factors / costs.one_pass
         self.newton_steps = pace.patience * costs.interior_point / costs.newton_step
         allowed = pace.share * min(self.newton(START), self.interior_point)
+        allowed -= costs.hand_over / costs.one_pass
         self.at_once = allowed < pace.least
         self.first = max(pace.least, min(pace.most, int(min(allowed, pace.most))))
 
@@ -332,28 +334,14 @@ class PaceWatch:
         #: what the last three passes seemed to leave of the gap, in units of what is asked for
         self.seen: list[float] = []
         #: passes, and the median of those
-        self.gaps: list[tuple[int, float]] = []
+        self.trail = Trail()
 
     def slow(self, n_iter: int, gap: float, dual: float) -> bool:
         """Whether to give up: ``gap`` is how many times more than asked for is left."""
         self.seen = [*self.seen[-2:], gap]
         # one pass may see little of it
-        self.gaps.append((n_iter, float(np.median(self.seen))))
+        self.trail.note(n_iter, float(np.median(self.seen)))
         if n_iter < self.plan.first:
             return False
         stand = Stand(way_left(gap * self.tol, self.tol), self.plan.fall(dual))
-        return self._passes_left() > self.plan.too_many(stand)
-
-    def _passes_left(self) -> float:
-        """By the fall of the smallest gap since about half as many passes were done."""
-        n_iter = self.gaps[-1][0]
-        past = [entry for entry in self.gaps if entry[0] <= 0.6 * n_iter]
-        before, now = (min(gap for _, gap in part) for part in (past, self.gaps))
-        if now <= 1:
-            return 0.0
-        if not now < before:
-            return math.inf
-        if before == math.inf:  # nothing is known yet
-            return 0.0
-        fall = math.log(before / now) / (n_iter - past[-1][0])
-        return math.log(now) / fall
+        return self.trail.work_left(1.0) > self.plan.too_many(stand)

@@ -35,7 +35,9 @@ class Work:
     pass_row: float = 30.0
     pass_row_far: float = 120.0
     far_rows: float = 40e3
-    #: likewise a Newton step, with its products, those of conjugate gradients counted apart
+    #: what passes cost that another solver goes on from: their certificate, and a start from it
+    hand_over: float = 400e3
+    #: a Newton step likewise, with its products, those of conjugate gradients counted apart
     newton_step: float = 200e3
     newton_row: float = 100.0
     newton_products: float = 3.0
@@ -72,8 +74,8 @@ class Costs:
 
     Attributes
     ----------
-    one_pass : float
-        A pass of coordinate descent.
+    one_pass, hand_over : float
+        A pass of coordinate descent, and what giving it up costs.
     newton_step, newton_least, newton_more : float
         A Newton step, the steps of a solve of what is near to constant, and those more of one that
         leaves nothing of the best constant's primal, in time. By which systems is for ``systems``
@@ -95,6 +97,7 @@ class Costs:
         product = entry * rows.entries
         row = work.pass_row + work.pass_row_far * n / (n + work.far_rows)
         self.one_pass = work.one_pass + row * n + passing * product
+        self.hand_over = work.hand_over + 2.0 * product
         pair = work.pair if rows.sparse else work.operation
         order = min(n, d)
         matrix = pair * rows.pairs(n <= d) if order <= most else math.inf
