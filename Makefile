@@ -11,7 +11,7 @@ SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__p
 # the tests' matrices are small: BLAS threads would only wait for each other
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-oldest test-interop sanitize lint docs clean
+.PHONY: demo test test-slow test-browser test-oldest test-interop sanitize lint docs clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/python -m tausvm.demo
@@ -31,6 +31,10 @@ test-oldest:
 test-interop: $(VENV)/test.stamp
 	$(BUILD_AND_INSTALL) '.[plot,test,docs,interop]'
 	$(BIN)/python -m pytest -k "conformal or frames or polars or reliability or diagonal"
+
+# report pages in chromium, at three widths, light and dark; needs chromium and chromedriver
+test-browser: $(VENV)/test.stamp
+	$(BIN)/python -m pytest -m browser
 
 # the cores under address and undefined-behaviour sanitizers, by both compilers; some minutes
 sanitize: $(VENV)/test.stamp

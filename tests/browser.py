@@ -96,8 +96,27 @@ class Browser:
     def resize(self, width: int, height: int) -> None:
         self._call("/window/rect", {"width": width, "height": height})
 
+    def view(self, width: int, height: int = 900, *, dark: bool = False) -> None:
+        """Look at pages through a window of this width, on paper or in the dark."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self._develop("Emulation.setDeviceMetricsOverride", size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._develop("Emulation.setEmulatedMedia", {"features": [scheme]})
+
+    def _develop(self, command: str, parameters: dict[str, Any]) -> Any:
+        """A command of the browser's own protocol."""
+        return self._call("/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def settle(self) -> None:
+        """Wait until what observes sizes has been called, and the page been drawn."""
+        script = "const done = arguments[0]; requestAnimationFrame(() => setTimeout(done, 30));"
+        self._call("/execute/async", {"script": script, "args": []})
+
     def screenshot(self, file: Path) -> None:
-        file.write_bytes(base64.b64decode(call(f"{self.base}/screenshot", None, "GET")))
+        """A picture of the whole page."""
+        wanted = {"format": "png", "captureBeyondViewport": True}
+        taken = self._develop("Page.captureScreenshot", wanted)
+        file.write_bytes(base64.b64decode(taken["data"]))
 
 
 def call(address: str, body: dict[str, Any] | None, method: str | None = None) -> Any:

@@ -255,6 +255,39 @@ def crossings(model: Any, predicted: ArrayLike) -> float | None:
     return crossing_rate(as_columns(predicted), tau=taus)
 
 
+def crossing_rows(model: Any, predicted: ArrayLike) -> int | None:
+    """The number of rows where levels cross; None for fewer than two levels."""
+    share = crossings(model, predicted)
+    return None if share is None else round(share * len(as_columns(predicted)))
+
+
+def support_rows(model: Any, X: Any) -> int:
+    """How many rows of X are support vectors of the model, and so were certainly fitted.
+
+    A machine keeps no other rows of its fit, and 0 says nothing.
+    """
+    seen = _kept_rows(prepared(model, X))
+    if seen is None:
+        return 0
+    found = np.zeros(len(seen), dtype=bool)
+    for machine in machines(model):
+        kept = _kept_rows(getattr(machine, "support_vectors_", None))
+        if kept is not None and kept.dtype == seen.dtype:
+            found |= np.isin(seen, kept)
+    return int(found.sum())
+
+
+def _kept_rows(X: Any) -> NDArray[Any] | None:
+    """Each row of numbers as one value that can be compared; None for what is no table of them."""
+    if hasattr(X, "toarray") or getattr(X, "ndim", 0) != 2 or 0 in X.shape:
+        return None
+    try:
+        rows = np.ascontiguousarray(np.asarray(X, dtype=np.float64) + 0.0)  # −0 is 0
+    except (TypeError, ValueError):
+        return None
+    return rows.view([("", rows.dtype)] * rows.shape[1]).ravel()
+
+
 @dataclass(frozen=True)
 class Confusion:
     """Decisions of a classifier on some rows: counts, and what they say."""

@@ -110,7 +110,10 @@ def test_rows_held_out_and_rows_fitted(cars: Path, tmp_path: Path, capsys) -> No
     whole, held = pandas.read_csv(cars), pandas.read_csv(rest)
     assert len(held) == 10
     assert len(whole.merge(held)) == 10
-    for file, fitted, words in ((rest, 0, "none of its rows"), (cars, 30, "30 of its 40 rows")):
+    for file, fitted, words in (
+        (rest, 0, "None of these 10 rows was seen"),
+        (cars, 30, "30 of these 40 rows were fitted"),
+    ):
         code, said, _ = run(capsys, "report", model, file, "-o", page, "--json", "--force")
         assert code == 0
         assert json.loads(said)["fitted"] == fitted

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import tausvm.plotting.cuts
+import tausvm.cuts
 import tausvm.plotting.labels
 from tausvm.plotting import FanDisplay
 from tausvm.plotting.labels import spread
@@ -34,7 +34,7 @@ def data():
 
 
 def test_docstrings() -> None:
-    for module in (tausvm.plotting.cuts, tausvm.plotting.labels):
+    for module in (tausvm.cuts, tausvm.plotting.labels):
         found = doctest.testmod(module)
         assert found.attempted > 0 and found.failed == 0
 

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import doctest
 import html
+import inspect
 import json
 import re
+from importlib import resources
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import tausvm.report.page
+import tausvm.report.words
 from tausvm import ExpectileSVR, ExpectileSVRCV, QuantileSVR, TauSVC
 from tausvm.inspection import last_step
 from tausvm.report import render_report, write_report
+from tausvm.report.page import SCRIPTS
+from tausvm.report.words import percent
+from tausvm.tabular import FramePreparation
 
 from ..estimators.models import ESTIMATORS, data, fitted
 
@@ -40,7 +48,8 @@ def test_every_estimator_has_a_report(name: str) -> None:
     assert content["data"]["rows"] == len(y)
     assert content["parameters"][0][1] == type(last_step(model)).__name__
     if hasattr(model, "result_"):
-        assert all("the dual proves" in c["words"] for c in content["certificates"])
+        assert "proves that no function" in content["certificate"]
+        assert content["solves"]
 
 
 def test_the_page_loads_nothing() -> None:
@@ -160,10 +169,106 @@ def test_a_mean_of_machines_tells_the_largest_gap_of_them() -> None:
     X = rng.normal(size=(60, 2))
     y = X[:, 0] + 0.1 * rng.normal(size=60)
     model = ExpectileSVRCV(tau=[0.3, 0.7], Cs=2, gammas=2, cv=3).fit(X, y)
-    words = embedded(render_report(model, X, y))["mean"]
+    content = embedded(render_report(model, X, y))
     count = sum(len(level) for level in model.members_)
-    assert f"a mean of {count} machines" in words
-    assert f"at most {100 * max(model.dual_gap_):.2g} %" in words
+    assert f"a mean of {count} machines" in content["certificate"]
+    assert f"by more than {percent(max(model.dual_gap_))}." in content["certificate"]
+    assert content["solves"] == []
     one = embedded(render_report(ExpectileSVR(tau=0.3).fit(X, y), X, y))
-    assert one["mean"] is None
-    assert one["certificates"]
+    assert one["certificate"].startswith("The fit is solved: ")
+    assert len(one["solves"]) == 1
+
+
+def test_small_shares_are_read_at_once() -> None:
+    shown = [percent(share) for share in (0.0, 1e-15, 9.4e-5, 0.0123, 0.5)]
+    assert shown == ["0.0001 %", "0.0001 %", "0.0094 %", "1.2 %", "50 %"]
+
+
+def test_a_fit_that_stopped_early_is_told_in_a_sentence() -> None:
+    X, y = data("SVR")
+    model = QuantileSVR(tau=[0.1, 0.9], max_iter=1, solver="smo", C=100.0)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    words = embedded(render_report(model, X, y))["certificate"]
+    assert words.startswith("2 of 2 fits stopped early (")
+    assert words.count(".") - words.count("0.") <= 2
+
+
+def test_which_rows_were_fitted() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    y = X[:, 0] + 0.3 * rng.normal(size=80)
+    model = make_pipeline(StandardScaler(), QuantileSVR(tau=[0.1, 0.9])).fit(X[:40], y[:40])
+
+    def told(rows, fitted_rows=None):
+        return embedded(render_report(model, X[rows], y[rows], fitted_rows=fitted_rows))["fitted"]
+
+    assert told(slice(40, 80))["state"] == "unknown"
+    assert "cannot be told" in told(slice(40, 80))["words"]
+    known = told(slice(0, 80))  # support vectors are among the rows
+    assert known["state"] == "some"
+    assert re.match(r"At least \d+ of these 80 rows were fitted", known["words"])
+    support = model[-1].support_
+    assert told(support)["words"].startswith(f"All of these {len(support)} rows were fitted")
+    assert told(slice(40, 80), 0)["state"] == "none"
+    assert told(slice(0, 80), 40)["words"].startswith("40 of these 80 rows were fitted")
+
+
+@pytest.mark.parametrize("costs", [(-1.0, 1.0), (1.0, 0.0), (np.inf, 1.0), (np.nan, 1.0)])
+def test_costs_are_positive(costs) -> None:
+    X, y = data("TauSVC")
+    with pytest.raises(ValueError, match="costs must be finite numbers above 0"):
+        render_report(fitted("TauSVC")[0], X, y, costs=costs)
+
+
+def test_costs_are_those_of_the_level_or_given() -> None:
+    X, y = data("TauSVC")
+    assert embedded(render_report(fitted("TauSVC")[0], X, y))["costs"] == [1.4, 0.6]
+    given = embedded(render_report(fitted("TauSVC")[0], X, y, costs=(9, 1)))
+    assert given["costs"] == [9, 1]
+    with pytest.raises(ValueError, match="classifiers"):
+        render_report(fitted("SVR")[0], *data("SVR"), costs=(9, 1))
+
+
+@pytest.mark.parametrize("name", ["TauSVC", "TauPathSVC"])
+def test_classifiers_tell_their_auc(name: str) -> None:
+    X, y = data(name)
+    model = fitted(name)[0]
+    known = model.classes_[1]
+    values = model.decision_function(X) if name == "TauSVC" else model.predict_proba(X)[:, 1]
+    found = embedded(render_report(model, X, y))["auc"]
+    assert found == pytest.approx(roc_auc_score(y == known, values))
+    one = embedded(render_report(model, X[y == known], y[y == known]))
+    assert one["auc"] is None
+
+
+def test_large_means_do_not_blur_the_rows() -> None:
+    X, y = data("SVR")
+    y = y / np.std(y) + 1e9
+    model = QuantileSVR(tau=[0.1, 0.9]).fit(X, y)
+    content = embedded(render_report(model, X, y))
+    np.testing.assert_allclose(content["rows"]["y"], y, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(content["rows"]["levels"], model.predict(X).T, rtol=0, atol=1e-4)
+
+
+def test_dates_are_drawn_along_time() -> None:
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(
+        {"day": pandas.date_range("2024-01-01", periods=60), "area": rng.normal(size=60)}
+    )
+    y = np.arange(60) / 20 + frame["area"].to_numpy()
+    model = make_pipeline(FramePreparation(), QuantileSVR(tau=[0.1, 0.9])).fit(frame, y)
+    content = embedded(render_report(model, frame, y))
+    (fan,) = [fan for fan in content["fans"] if fan["name"] == "day"]
+    assert fan["type"] == "date"
+    assert fan["grid"][0] == frame["day"].iloc[0].timestamp() * 1000
+    assert fan["x"][-1] == fan["grid"][-1] == frame["day"].iloc[-1].timestamp() * 1000
+
+
+def test_words_that_nobody_knows_are_not_on_the_page() -> None:
+    names = ["page.html", *SCRIPTS]
+    parts = [resources.files("tausvm.report").joinpath(name).read_text("utf-8") for name in names]
+    shown = " ".join([*parts, inspect.getsource(tausvm.report.words)])
+    for word in ("rightly left", "kink", "KKT", "primal", "pinball"):
+        assert word not in shown.replace("s.primal", "")

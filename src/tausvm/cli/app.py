@@ -21,6 +21,7 @@ from .options import (
     above_zero,
     at_least,
     check_unused,
+    read_costs,
     read_gamma,
     read_kernel,
     read_levels,
@@ -422,6 +423,16 @@ def report(
         Path, typer.Option("-o", "--output", metavar="OUT", help="The HTML file to write.")
     ] = Path("report.html"),
     title: Annotated[str | None, typer.Option(help="The heading of the page.")] = None,
+    cost_miss: Annotated[
+        float | None,
+        typer.Option(
+            metavar="COST", help="For a classifier: what a missed positive costs, above 0."
+        ),
+    ] = None,
+    cost_alarm: Annotated[
+        float | None,
+        typer.Option(metavar="COST", help="For a classifier: what a false alarm costs, above 0."),
+    ] = None,
     sep: Sep = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
@@ -432,17 +443,22 @@ def report(
 ) -> int:
     """Write a page about a model on the rows of a file.
 
-    One HTML file that opens in any browser without a network: the levels against each feature with
-    a slider over τ, calibration, residuals, the certificate in plain words, parameters and data.
-    Give it rows that the model has not seen, if you have them.
+    One HTML file that opens in any browser, also on a phone, without a network: the levels with a
+    slider over τ, calibration, residuals, the certificate in a sentence, parameters and data; for a
+    classifier decisions, rates and costs. It says how many of the rows were fitted: give it rows
+    that the model has not seen, if you have them.
     """
     from ..report import write_report
-    from .fingerprints import fitted_among, fitted_words
+    from ..report.words import fitted_words
+    from .fingerprints import fitted_among
     from .predicting import load_model
     from .reporting import report_rows
 
+    costs = read_costs(cost_miss, cost_alarm)
     check_output("-o", output, [data, model], force=force)
     loaded, info = load_model(model)
+    if costs is not None and not info.card.get("classes"):
+        raise InputError("--cost-miss: is for classifiers, and this model is none")
     rows = report_rows(data, info.card, read_reading(sep, decimal, encoding, na, dates))
     fitted = fitted_among(info.card.get("fingerprints"), rows.X, rows.y)
     words = fitted_words(fitted, len(rows.y))
@@ -459,8 +475,10 @@ def report(
             title=title,
             target_name=info.card.get("target"),
             classes=info.card.get("classes"),
-            data_name=f"{rows.table.file.name} ({words})",
+            data_name=rows.table.file.name,
             versions=info.versions,
+            fitted_rows=fitted,
+            costs=costs,
         )
     except OSError as error:
         raise InputError(f"{output}: cannot be written: {error.strerror}") from error

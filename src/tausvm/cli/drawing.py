@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from .. import inspection
+from ..cuts import cut_through
 from .errors import InputError, listed, similar
 
 #: endings of pictures
@@ -48,7 +49,8 @@ def draw(model: Any, X: Any, y: Any, *, feature: str | None, target: str | None)
     name = _feature(X, feature)
     x = X[name].to_numpy(np.float64)
     grid = np.linspace(np.nanmin(x), np.nanmax(x), GRID)
-    levels = inspection.as_columns(inspection.predictions(model, _cut(X, name, grid)))
+    rows = cut_through(X, {X.columns.get_loc(name): grid})
+    levels = inspection.as_columns(inspection.predictions(model, rows))
     seen = ~np.isnan(x)
     return FanDisplay.from_predictions(
         grid, levels, tau=taus or [0.5], x=x[seen], y=np.asarray(y)[seen], feature_name=name,
@@ -69,21 +71,6 @@ def _feature(X: Any, wanted: str | None) -> str:
             f"{listed(numbers, 8)}{similar(wanted or '', numbers)}"
         )
     return wanted
-
-
-def _cut(X: pd.DataFrame, name: str, grid: Any) -> pd.DataFrame:
-    """Rows that differ in one feature alone; medians and most frequent values elsewhere."""
-    parts: dict[str, Any] = {}
-    for other in X.columns:
-        column = X[other]
-        if other == name:
-            parts[other] = grid
-        elif pd.api.types.is_float_dtype(column):
-            parts[other] = np.full(len(grid), column.median())
-        else:
-            most = column.mode()
-            parts[other] = pd.Series([most.iloc[0] if len(most) else None] * len(grid))
-    return pd.DataFrame(parts)
 
 
 def write_whole(output: Path, write: Callable[[Path], Any]) -> None:

@@ -44,14 +44,3 @@ def fitted_among(text: str | None, X: Any, y: Any) -> int | None:
         return None
     known = np.frombuffer(zlib.decompress(base64.b85decode(text)), dtype="<u8")
     return int(np.isin(here, known).sum())
-
-
-def fitted_words(fitted: int | None, rows: int) -> str:
-    """What a reader is told about rows that were fitted."""
-    if fitted is None:
-        return "whether its rows were fitted is not known"
-    if fitted == 0:
-        return "none of its rows were fitted"
-    if fitted == rows:
-        return "all of its rows were fitted, so the figures flatter the model"
-    return f"{fitted} of its {rows} rows were fitted, so the figures flatter the model"

@@ -94,6 +94,17 @@ def at_least(option: str, value: int, least: int) -> int:
     return value
 
 
+def read_costs(miss: float | None, alarm: float | None) -> tuple[float, float] | None:
+    """The costs of the two errors of a classifier: both or none, and above 0."""
+    above_zero("--cost-miss", miss)
+    above_zero("--cost-alarm", alarm)
+    if miss is None and alarm is None:
+        return None
+    if miss is None or alarm is None:
+        raise InputError("--cost-miss: goes with --cost-alarm; give both")
+    return miss, alarm
+
+
 def share(option: str, value: float) -> float:
     """A share of the rows, possibly none but not all."""
     if not 0 <= value < 1:

@@ -23,7 +23,7 @@ FIGURES = (
     ("C", "C", "{:.3g}"),
     ("gamma", "gamma", "{:.3g}"),
     ("support vectors", "support", "{:d}"),
-    ("kinks", "kinks", "{:d}"),
+    ("turning points", "kinks", "{:d}"),
     ("gap", "gap", "{:.1e}"),
     ("seconds", "seconds", "{:.2f}"),
 )

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ..cuts import cut_through, feature_label
 from ..inspection import last_step
-from .cuts import cut_through, feature_label
 from .support import CLASS_HUES, hide_frame, require_pyplot
 
 Array = NDArray[np.float64]

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ..cuts import cut_through, feature_label
 from ..inspection import last_step
-from .cuts import cut_through, feature_label
 from .labels import label_ends
 from .support import HUE, AxesDisplay
 

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .content import collect
+from .content import Telling, collect
 
-#: significant digits of the numbers in the page
-DIGITS = 6
+#: what the page's script is made of, in this order
+SCRIPTS = ("numbers.js", "charts.js", "regression.js", "classification.js", "page.js")
+#: significant digits of the numbers in the page: all but what rounding leaves
+DIGITS = 15
 
 
 def write_report(
@@ -55,6 +57,8 @@ def render_report(
     classes: list[Any] | None = None,
     data_name: str | None = None,
     versions: dict[str, str] | None = None,
+    fitted_rows: int | None = None,
+    costs: tuple[float, float] | None = None,
 ) -> str:
     """The page as text.
 
@@ -74,6 +78,12 @@ def render_report(
         Where the rows come from.
     versions : dict, optional
         What wrote the model.
+    fitted_rows : int, optional
+        How many of the rows the model was fitted to: 0 for rows that it has not seen. By default
+        the page tells what can be told: rows that are support vectors were fitted.
+    costs : (float, float), optional
+        What a missed positive and a false alarm cost, both above 0, for a classifier. The page
+        begins with them, and its reader may enter others.
 
     Examples
     --------
@@ -86,14 +96,14 @@ def render_report(
     >>> "<h1>Squares</h1>" in page
     True
     """
-    content = collect(
-        model,
-        X,
-        y,
+    telling = Telling(
         target_name=target_name or getattr(y, "name", None),
         feature_names=feature_names,
         classes=classes,
+        fitted_rows=fitted_rows,
+        costs=costs,
     )
+    content = collect(model, X, y, telling)
     content["data"]["name"] = data_name
     content["versions"] = versions or {}
     content["created"] = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -102,7 +112,7 @@ def render_report(
     for mark, text in {
         "{{title}}": html.escape(heading),
         "{{style}}": _asset("page.css"),
-        "{{script}}": _asset("page.js"),
+        "{{script}}": "\n".join(map(_asset, SCRIPTS)),
         # a closing tag inside a name must not end the script
         "{{data}}": json.dumps(_plain(content), separators=(",", ":")).replace("<", "\\u003c"),
     }.items():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,21 +20,27 @@ HEADINGS = {
 }
 
 _MEANINGS = {
-    QUANTILE: "The quantile at level τ is the value below which a share τ of the targets lies.",
-    EXPECTILE: (
-        "The expectile at level τ is a mean that weighs squared distances above it by τ and below "
-        "it by 1 − τ. At τ = ½ it is the mean; towards 1 it is drawn to the largest values, by how "
-        "far out they lie and not only by how many there are."
+    QUANTILE: (
+        "For every row the model draws lines that the target should stay below with a given "
+        "chance. Level 0.9 is the value that nine targets in ten stay below; level 0.5 has half of "
+        "them on either side."
     ),
-    LOCATION: "A typical value at every point; errors within the tube cost nothing.",
+    EXPECTILE: (
+        "An expectile is a mean that counts some errors more than others: at level τ it weighs "
+        "squared distances above it by τ and below it by 1 − τ. Level 0.5 is the mean; towards 1 "
+        "it is drawn to the largest values, by how far out they lie and not only by how many "
+        "there are."
+    ),
+    LOCATION: "The model predicts one typical value for every row; small errors are forgiven.",
     CLASS: (
-        "The model decides for the positive class where its probability is likely to exceed τ. "
-        "With cost a of a missed positive and b of a false alarm, the best level is τ = b/(a + b)."
+        "The model decides yes or no for every row. Where the two errors cost differently, the "
+        "best decision is yes as soon as the chance of yes exceeds "
+        "(cost of a false alarm) / (both costs together)."
     ),
     PATH: (
-        "The model was solved for every level τ at once: at each it decides for the positive class "
-        "where its probability is likely to exceed τ. With cost a of a missed positive and b of a "
-        "false alarm, the best level is τ = b/(a + b)."
+        "The model decides yes or no for every row, and was solved for every level τ at once: at "
+        "level τ it says yes where the chance of yes is likely to exceed τ. For given costs the "
+        "best level is (cost of a false alarm) / (both costs together)."
     ),
 }
 
@@ -41,25 +50,72 @@ def meaning(estimated: str) -> str:
     return _MEANINGS[estimated]
 
 
-def certificate_words(result: SolverResult, tau: float | None) -> str:
-    """The duality gap in plain words."""
-    name = "The fit" if tau is None else f"Level {tau:g}"
-    share = f"{100 * result.dual_gap:.2g} %"
-    bound = (
-        f"its objective is {result.primal_objective:.6g}, and the dual proves that no function of "
-        f"this kind has one below {result.dual_objective:.6g}: at most {share} could be gained"
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number with its noun: 1 row, 1,234 rows."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def fitted_words(fitted: int | None, rows: int, at_least: int = 0) -> str:
+    """Whether the rows of a report were fitted, and what follows.
+
+    Parameters
+    ----------
+    fitted : int or None
+        How many of the rows were fitted; None where that is not known.
+    rows : int
+    at_least : int
+        How many of them were certainly fitted, where all is not known.
+    """
+    these = "this 1 row" if rows == 1 else f"these {rows:,} rows"
+    flatter = "so the figures flatter the model; rows that it has not seen would test it"
+    if fitted == 0:
+        return f"None of {these} was seen by the fit: the figures are a fair test."
+    if rows in (fitted, at_least):
+        return f"All of {these} were fitted, {flatter}."
+    if fitted is not None:
+        return f"{fitted:,} of {these} {'was' if fitted == 1 else 'were'} fitted, {flatter}."
+    if at_least:
+        return f"At least {at_least:,} of {these} were fitted, {flatter}."
+    return (
+        f"Whether {these} were fitted cannot be told from the model; if they were, the figures "
+        "flatter it."
     )
-    if result.status is Status.SOLVED:
-        return f"{name} is solved: {bound}."
-    return f"{name} stopped early ({result.status.value.replace('_', ' ')}): {bound}."
+
+
+def percent(share: float) -> str:
+    """A small share in per cent, in digits that are read at once."""
+    if share < 1e-6:
+        return "0.0001 %"
+    digits = max(0, 1 - int(np.floor(np.log10(100 * share))))
+    return f"{100 * share:.{digits}f} %"
+
+
+def certificate_words(results: Sequence[SolverResult]) -> str:
+    """What is proved about the solves of a model, in a sentence."""
+    gap = percent(max(result.dual_gap for result in results))
+    stopped = Counter(
+        result.status.value.replace("_", " ")
+        for result in results
+        if result.status is not Status.SOLVED
+    )
+    many = len(results) > 1
+    bound = (
+        "a lower bound, computed from the data, proves that no function of this kind could "
+        f"bring {'any of their objectives' if many else 'its objective'} down by more than {gap}."
+    )
+    if not stopped:
+        return f"{f'All {len(results)} fits are' if many else 'The fit is'} solved: {bound}"
+    why = ", ".join(stopped)
+    which = f"{stopped.total()} of {len(results)} fits" if many else "The fit"
+    return f"{which} stopped early ({why}): {bound}"
 
 
 def mean_words(machines: int, gap: float) -> str:
     """What certifies a mean of machines."""
     return (
-        f"This model is a mean of {machines} machines. Each is a convex problem with a dual that "
-        "bounds what any function could reach, recomputed from the data: at most "
-        f"{100 * gap:.2g} % of an objective could be gained. The mean itself has no objective."
+        f"This model is a mean of {machines} machines, each certified by itself: a lower bound, "
+        "computed from the data, proves that no function of its kind could bring its objective "
+        f"down by more than {percent(gap)}."
     )
 
 
@@ -67,11 +123,11 @@ def learned_words(turned: bool, shares: NDArray[np.float64]) -> str:
     """What a learned metric is, and how few features make up most of it."""
     ordered = np.sort(shares)[::-1]
     most = int(np.searchsorted(np.cumsum(ordered), 0.9 - 1e-12)) + 1
-    counted = "1 feature makes" if most == 1 else f"{most} features make"
+    makes = "1 feature makes" if most == 1 else f"{most} features make"
     how = "weights the features, and turns them," if turned else "weights the features"
     return (
-        f"The model {how} by what moved the predictions of a first one, then compares rows by the "
-        f"weighted features. {counted} up 90 % of what counts, of {len(shares)} in all. A share "
-        "says what the model looks at, in features of equal spread; it does not say what causes "
-        "what. The map was learned before the fits below, whose certificates take it as given."
+        f"Before its fit the model {how} by how much each moved the predictions of a first one, "
+        f"then calls rows alike that agree in what counts. {makes} up 90 % of what counts, of "
+        f"{len(shares)} in all. A share says what the model looks at, in features of equal spread; "
+        "it does not say what causes what."
     )
