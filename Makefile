@@ -11,7 +11,7 @@ SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__p
 # the tests' matrices are small: BLAS threads would only wait for each other
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-browser test-oldest test-interop sanitize lint docs clean
+.PHONY: demo test test-slow test-browser test-oldest test-wheel test-interop sanitize lint docs clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/python -m tausvm.demo
@@ -26,6 +26,10 @@ test-slow: $(VENV)/test.stamp
 # the oldest declared dependencies, in .venv-oldest; some minutes
 test-oldest:
 	PYTHON=$(PYTHON) .ci/oldest -n auto
+
+# a wheel, judged by auditwheel, installed without a compiler and tested there, in .wheel; some minutes
+test-wheel:
+	PYTHON=$(PYTHON) .ci/wheel
 
 # what is skipped elsewhere: examples and displays that show large packages of others
 test-interop: $(VENV)/test.stamp
@@ -50,7 +54,7 @@ docs: $(VENV)/test.stamp
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) .venv-oldest .sanitize dist demo docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .wheel .sanitize dist demo docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -type d -name __pycache__ -exec rm -rf {} +
 
 # The build's own requirements go into .venv too: no second copy of them is fetched for an

@@ -44,7 +44,7 @@ def test_meson_lists_every_module() -> None:
         assert f"'{wanted}'" in listed, f"{relative} is not in meson.build"
 
 
-@pytest.mark.parametrize("job", ["oldest", "sanitize"])
+@pytest.mark.parametrize("job", ["oldest", "sanitize", "wheel"])
 def test_jobs_name_tests_that_exist(job: str) -> None:
     root = SOURCE.parent.parent
     listed = re.search(r"^tests=\((.*?)^\)", (root / ".ci" / job).read_text(), re.M | re.S)

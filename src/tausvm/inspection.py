@@ -261,23 +261,30 @@ def crossing_rows(model: Any, predicted: ArrayLike) -> int | None:
     return None if share is None else round(share * len(as_columns(predicted)))
 
 
-def support_rows(model: Any, X: Any) -> int:
-    """How many rows of X are support vectors of the model, and so were certainly fitted.
+def rows_seen(model: Any, X: Any) -> tuple[int, bool]:
+    """How many rows of X a model keeps from its fit, and whether it keeps all rows of that fit.
 
-    A machine keeps no other rows of its fit, and 0 says nothing.
+    A path keeps its rows. Other machines keep their support vectors alone, and linear ones none: a
+    row that is not found may have been fitted.
     """
-    seen = _kept_rows(prepared(model, X))
-    if seen is None:
-        return 0
-    found = np.zeros(len(seen), dtype=bool)
+    here = _comparable(prepared(model, X))
+    if here is None:
+        return 0, False
+    found = np.zeros(len(here), dtype=bool)
+    whole = has_path(model)
     for machine in machines(model):
-        kept = _kept_rows(getattr(machine, "support_vectors_", None))
-        if kept is not None and kept.dtype == seen.dtype:
-            found |= np.isin(seen, kept)
-    return int(found.sum())
+        if whole:
+            kept = _comparable(getattr(getattr(machine, "_data", None), "X", None))
+        else:
+            kept = _comparable(getattr(machine, "support_vectors_", None))
+        if kept is None or kept.dtype != here.dtype:
+            whole = False
+        else:
+            found |= np.isin(here, kept)
+    return int(found.sum()), whole
 
 
-def _kept_rows(X: Any) -> NDArray[Any] | None:
+def _comparable(X: Any) -> NDArray[Any] | None:
     """Each row of numbers as one value that can be compared; None for what is no table of them."""
     if hasattr(X, "toarray") or getattr(X, "ndim", 0) != 2 or 0 in X.shape:
         return None

@@ -20,7 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import tausvm.report.page
 import tausvm.report.words
-from tausvm import ExpectileSVR, ExpectileSVRCV, QuantileSVR, TauSVC
+from tausvm import ExpectileSVR, ExpectileSVRCV, QuantileSVR, TauPathSVC, TauSVC
 from tausvm.inspection import last_step
 from tausvm.report import render_report, write_report
 from tausvm.report.page import SCRIPTS
@@ -212,6 +212,10 @@ def test_which_rows_were_fitted() -> None:
     assert told(support)["words"].startswith(f"All of these {len(support)} rows were fitted")
     assert told(slice(40, 80), 0)["state"] == "none"
     assert told(slice(0, 80), 40)["words"].startswith("40 of these 80 rows were fitted")
+    model = make_pipeline(StandardScaler(), TauPathSVC()).fit(X[:40], y[:40] > 0)  # knows them all
+    y = y > 0
+    assert told(slice(0, 80))["words"].startswith("40 of these 80 rows were fitted")
+    assert told(slice(40, 80))["state"] == "none"
 
 
 @pytest.mark.parametrize("costs", [(-1.0, 1.0), (1.0, 0.0), (np.inf, 1.0), (np.nan, 1.0)])

@@ -112,7 +112,10 @@ def check_costs(costs: tuple[float, float] | None, estimated: str) -> tuple[floa
 def _fitted(model: Any, X: Any, fitted: int | None) -> dict[str, Any]:
     """How many of the rows were fitted, as far as it is known, and what to say about it."""
     rows = int(X.shape[0])
-    least = inspection.support_rows(model, X) if fitted is None else fitted
+    least = fitted or 0
+    if fitted is None:
+        least, whole = inspection.rows_seen(model, X)
+        fitted = least if whole else None
     if fitted == 0:
         state = "none"
     elif fitted is None and not least:
