@@ -166,3 +166,35 @@ def test_rows_of_landmarks_are_those_of_the_library() -> None:
     from tausvm.solvers.landmarks import Landmarks
 
     assert CostSettings().landmarks_from == Landmarks().full_rows
+
+
+def test_the_readme_reports_on_rows_that_were_not_fitted(tmp_path, monkeypatch, capsys) -> None:
+    """Its three commands, as they stand there, on a table with text."""
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"area": rng.uniform(20, 150, 60), "town": rng.choice(["a", "b"], 60)})
+    frame["price"] = 3000 * frame["area"] + rng.normal(0, 2e4, 60)
+    frame.to_csv(tmp_path / "houses.csv", index=False)
+    frame.drop(columns="price").to_csv(tmp_path / "new.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    commands = [line.split("#")[0].split() for line in readme.splitlines() if "    tausvm " in line]
+    assert [command[1] for command in commands] == ["fit", "report", "predict"]
+    for command in commands:
+        assert main(command[1:]) == 0
+    assert "None of these 15 rows was seen by the fit" in capsys.readouterr().out
+    assert len(pandas.read_csv("prices.csv")) == 60
+
+
+def test_missing_text_is_not_filled_by_the_most_frequent(tmp_path: Path, capsys) -> None:
+    """A column that is 93 % empty: what is missing is a category of its own."""
+    rng = np.random.default_rng(0)
+    given = np.arange(300) % 15 == 0
+    frame = pandas.DataFrame({"size": rng.normal(size=300), "pool": np.where(given, "yes", "")})
+    frame["price"] = frame["size"] + 5.0 * given + 0.1 * rng.normal(size=300)
+    data, model, out = tmp_path / "d.csv", tmp_path / "m.skops", tmp_path / "o.csv"
+    frame.to_csv(data, index=False)
+    fit = ["fit", data, "--target", "price", "--tau", "0.5", "--C", "100", "--impute"]
+    assert run(capsys, *fit, "--save", model)[0] == 0
+    assert run(capsys, "predict", model, data, "-o", out)[0] == 0
+    predicted = pandas.read_csv(out)["quantile_0.5"] - frame["size"]
+    assert predicted[given].median() > 4 > 1 > predicted[~given].median()

@@ -168,7 +168,7 @@ def test_features_are_learned_where_they_are_tuned(metric: str, tmp_path: Path, 
     machine = load(model)[-1]
     assert machine.learned_ == (metric != "none")
     assert run(capsys, "report", model, file, "-o", page)[0] == 0
-    assert ("by what moved the predictions" in page.read_text()) == (metric != "none")
+    assert ("A share says what the model looks at" in page.read_text()) == (metric != "none")
     assert run(capsys, "info", model)[0] == 0
 
 

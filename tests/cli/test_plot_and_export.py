@@ -60,6 +60,56 @@ def test_pictures_that_are_not_drawn(folder: Path, tmp_path: Path, capsys) -> No
     assert ".png" in capsys.readouterr().err
 
 
+def test_pictures_and_reports_cut_tables_alike(folder: Path, tmp_path: Path, capsys) -> None:
+    """Along a feature, other numbers at their median and text at its most frequent value."""
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+    from tausvm.cli.drawing import draw
+    from tausvm.persistence import load
+
+    model, data = folder / "quantile.skops", folder / "rent.csv"
+    page = tmp_path / "r.html"
+    assert main(["report", str(model), str(data), "-o", str(page)]) == 0
+    content = json.loads(page.read_text("utf-8").split('"report-data">')[1].split("</script>")[0])
+    (fan,) = [fan for fan in content["fans"] if fan["name"] == "area"]
+    frame = pandas.read_csv(data)
+    X, y = frame[["area", "age", "town"]], frame["rent"]
+    axes = draw(load(model), X, y, feature="area", target="rent").axes[0]
+    curves = [line for line in axes.lines if len(line.get_xdata()) > 100]
+    still = X.assign(age=X["age"].median(), town=X["town"].mode()[0])
+    expected = load(model).predict(still)
+    for k, curve in enumerate(fan["curves"]):
+        np.testing.assert_allclose(
+            np.interp(frame["area"], fan["grid"], curve), expected[:, k], atol=0.02
+        )
+        drawn = [np.interp(frame["area"], *line.get_data()) for line in curves]
+        assert min(np.abs(line - expected[:, k]).max() for line in drawn) < 0.02
+
+
+@pytest.mark.parametrize("costs", [["-3", "1"], ["1", "0"], ["nan", "1"], ["2", None], [None, "2"]])
+def test_costs_are_refused_before_any_work(costs, folder: Path, tmp_path: Path, capsys) -> None:
+    given = [
+        f"{name}={value}"
+        for name, value in zip(("--cost-miss", "--cost-alarm"), costs, strict=True)
+        if value is not None
+    ]
+    report = ["report", str(folder / "svc.skops"), str(folder / "not there.csv")]
+    assert main([*report, "-o", str(tmp_path / "r.html"), *given]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("tausvm: error: --cost-") and said.count("\n") == 1
+    assert "above 0" in said or "give both" in said
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_a_report_begins_with_given_costs(folder: Path, tmp_path: Path, capsys) -> None:
+    page, data = tmp_path / "r.html", str(folder / "rent.csv")
+    costs = ["--cost-miss", "9", "--cost-alarm", "0.5", "-o", str(page)]
+    assert main(["report", str(folder / "path.skops"), data, *costs]) == 0
+    assert '"costs":[9.0,0.5]' in page.read_text("utf-8")
+    capsys.readouterr()
+    assert main(["report", str(folder / "svr.skops"), data, *costs, "--force"]) == 2
+    assert "is for classifiers" in capsys.readouterr().err
+
+
 def test_graphs(folder: Path, tmp_path: Path, capsys) -> None:
     runtime = pytest.importorskip("onnxruntime", reason="graphs are run by onnxruntime")
     out = tmp_path / "rent.onnx"

@@ -8,12 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
 
 import tausvm
 from tausvm.estimators.levels import in_order
 from tausvm.losses import Pinball, SquaredPinball
 from tausvm.metrics import crossing_rate
 from tausvm.persistence.fitted import complete
+
+from ..shared_data import data_file
 
 TAUS = [0.55, 0.45, 0.5]  # near each other and in no order: they cross
 GRID = {"Cs": [100.0], "gammas": [5.0], "cv": 3}
@@ -145,3 +148,18 @@ def test_a_path_has_every_interval():
     )
     with pytest.raises(ValueError, match=r"coverage must be a number in \(0, 1\), got 2"):
         model.predict_interval(NEW, 2)
+
+
+def test_nine_levels_of_house_prices_do_not_cross():
+    """As fitted they cross on a third of the rows, which docs/theory-joint.md tells."""
+    table = np.genfromtxt(data_file("BostonHousing.csv"), delimiter=",", skip_header=1)
+    rows = np.random.default_rng(0).permutation(len(table))
+    train, test = table[rows[:354]], table[rows[354:]]
+    scaler = StandardScaler().fit(train[:, :-1])
+    taus = [k / 10 for k in range(1, 10)]
+    new, rates = scaler.transform(test[:, :-1]), []
+    for kind in (tausvm.QuantileSVR, tausvm.JointQuantileSVR):
+        model = kind(tau=taus, C=10.0).fit(scaler.transform(train[:, :-1]), train[:, -1])
+        assert crossing_rate(model.predict(new), tau=taus) == 0.0
+        rates.append(crossing_rate(model.predict(new, raw=True), tau=taus))
+    np.testing.assert_allclose(rates, [0.80, 0.36], atol=0.05)

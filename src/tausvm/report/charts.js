@@ -82,7 +82,7 @@ function frame({ width, height, x, y, xLabel, yLabel, title, xScale = scale, ySc
   }
   let note = "";
   if (names) {
-    const slot = (width - left - right) / names.length, every = Math.ceil(40 / slot);
+    const slot = (width - left - right) / names.length, every = Math.ceil(64 / slot);
     names.forEach((name, k) => {
       if (k % every) return;
       const room = Math.min(slot * every - 8, 2 * (width - X(k)));
