@@ -191,6 +191,7 @@ def show(output: Path) -> int:
         target_name="progression after one year (score)",
         feature_names=[FEATURES.get(name, name) for name in study.feature_names],
         data_name="scikit-learn's diabetes study, patients set aside",
+        fitted_rows=0,
     )
     print(f"Report:  {page.resolve()} (open it in a browser)")
     return 0

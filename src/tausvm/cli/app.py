@@ -449,7 +449,7 @@ def report(
     that the model has not seen, if you have them.
     """
     from ..report import write_report
-    from ..report.words import fitted_words
+    from ..report.content import fitted_told
     from .fingerprints import fitted_among
     from .predicting import load_model
     from .reporting import report_rows
@@ -461,7 +461,7 @@ def report(
         raise InputError("--cost-miss: is for classifiers, and this model is none")
     rows = report_rows(data, info.card, read_reading(sep, decimal, encoding, na, dates))
     fitted = fitted_among(info.card.get("fingerprints"), rows.X, rows.y)
-    words = fitted_words(fitted, len(rows.y))
+    words = fitted_told(loaded, rows.X, fitted)["words"]
     messages = error_console()
     if rows.table.notes:
         say(messages, rows.table.read_as)

@@ -81,7 +81,7 @@ def collect(model: Any, X: Any, y: ArrayLike, telling: Telling) -> dict[str, Any
         "target": telling.target_name or "target",
         "meaning": meaning(estimated),
         "data": {"rows": len(target), "features": int(X.shape[1]), "columns": described},
-        "fitted": _fitted(model, X, telling.fitted_rows),
+        "fitted": fitted_told(model, X, telling.fitted_rows),
         "parameters": _parameters(model),
         "chosen": inspection.chosen_parameters(model),
         "learned": _learned(model, columns),
@@ -109,7 +109,7 @@ def check_costs(costs: tuple[float, float] | None, estimated: str) -> tuple[floa
     return miss, alarm
 
 
-def _fitted(model: Any, X: Any, fitted: int | None) -> dict[str, Any]:
+def fitted_told(model: Any, X: Any, fitted: int | None) -> dict[str, Any]:
     """How many of the rows were fitted, as far as it is known, and what to say about it."""
     rows = int(X.shape[0])
     least = fitted or 0
