@@ -35,3 +35,11 @@ def test_no_fall_takes_for_ever():
 def test_what_is_not_known_is_not_held_against_a_solve():
     assert walked((1, 0.5)).work_left(1e-3) == 0.0
     assert walked((1, math.inf), (4, 0.5)).work_left(1e-3) == 0.0
+
+
+def test_a_fall_that_slows_down_leaves_more():
+    steady = walked(*((k, 10.0**-k) for k in range(1, 9)))
+    assert steady.slowed_work_left(1e-12) == pytest.approx(steady.work_left(1e-12))
+    slowing = walked(*((k, 1.0 / k**2) for k in range(1, 33)))
+    assert slowing.slowed_work_left(1e-4) > 2.0 * slowing.work_left(1e-4)
+    assert slowing.slowed_work_left(1e-4) < 1000.0  # 68 in truth

@@ -59,9 +59,11 @@ class Auto(Solver):
     #: passes of ``primal_dual_cd`` after an interior point that rounding stopped: about the work
     #: of a few of its steps
     rescue_passes: int = 1000
-    #: passes after which their end is foretold, and passes that are taken without a thought of the
-    #: interior-point method, whose cost has to be looked for
-    trial_passes: int = 20
+    #: passes after which their end is foretold, or more that take so many nanoseconds: gaps of few
+    #: samples rise and fall. And passes that are taken without a thought of the interior-point
+    #: method, whose cost has to be looked for
+    trial_passes: int = 30
+    trial_cost: float = 5e6
     sure_passes: float = 50.0
 
     def table(self) -> list[Row]:
@@ -125,13 +127,13 @@ class Auto(Solver):
     def _joint(self, problem: Problem, options: SolverOptions, start: Point | None) -> SolverResult:
         """Passes while they promise to arrive before the interior-point method."""
         trail, a_pass = Trail(), self.primal_dual_cd.cost_of_pass(problem)
+        trial = max(self.trial_passes, self.trial_cost / a_pass)
 
         def slow(n_iter: int, gap: float) -> bool:
             trail.note(n_iter, gap)
-            left = trail.work_left(options.tol)
-            if n_iter < self.trial_passes or left <= self.sure_passes:
+            left = trail.slowed_work_left(options.tol)
+            if n_iter < trial or left <= self.sure_passes:
                 return False
-            # the fall slows down, so what is foretold is the least that it will be
             return (n_iter + left) * a_pass > self.joint_interior_point.cost(problem)
 
         first = self.primal_dual_cd.watched(problem, options, start, slow)
