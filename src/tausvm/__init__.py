@@ -20,7 +20,15 @@ if TYPE_CHECKING:
         TauPathSVR,
         TauSVC,
     )
-    from .selection import SVRCV, ExpectileSVRCV, FeatureMetric, LinearSVRCV, QuantileSVRCV
+    from .selection import (
+        SVRCV,
+        ExpectileSVRCV,
+        FeatureMetric,
+        LinearExpectileSVRCV,
+        LinearQuantileSVRCV,
+        LinearSVRCV,
+        QuantileSVRCV,
+    )
     from .tabular import TabularExpectileSVR, TabularQuantileSVR
 
 __version__ = "0.1.0"
@@ -35,7 +43,9 @@ __all__ = [
     "JointQuantileSVR",
     "JointSVR",
     "LinearExpectileSVR",
+    "LinearExpectileSVRCV",
     "LinearQuantileSVR",
+    "LinearQuantileSVRCV",
     "LinearSVR",
     "LinearSVRCV",
     "QuantileSVR",

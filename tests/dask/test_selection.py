@@ -38,6 +38,28 @@ def test_scores_and_the_last_fit_are_those_of_the_single_machine(loss: str) -> N
     np.testing.assert_allclose(model.predict(chunked(X)).compute(), model.predict(X))
 
 
+@pytest.mark.parametrize("kind", ["Quantile", "Expectile"])
+def test_levels_and_tubes_are_chosen_as_by_the_single_machine(kind: str) -> None:
+    X, y, weight = rows(3000)
+    given = {"tau": [0.8, 0.3], "Cs": [1e-4, 1e-1], "epsilons": [0.0, 1.0], "cv": 3}
+    model = getattr(lazy, f"Linear{kind}SVRCV")(**given)
+    model.fit(chunked(X), chunked(y), sample_weight=chunked(weight), plan=SMALL)
+    single = getattr(tausvm, f"Linear{kind}SVRCV")(**given).fit(X, y, sample_weight=weight)
+    machine = getattr(tausvm, f"Linear{kind}SVR")
+    for k, tau in enumerate(given["tau"]):
+        assert model.cv_results_[k]["params"] == single.cv_results_[k]["params"]
+        for name in ("mean_test_score", "mean_test_mse"):
+            ours, theirs = model.cv_results_[k][name], single.cv_results_[k][name]
+            np.testing.assert_allclose(ours, theirs, rtol=0.05)
+        best = machine(tau=tau, **model.best_params_[k]).fit(X, y, sample_weight=weight)
+        assert_same(model.best_estimator_[k], best)
+    lazily = model.predict(chunked(X))
+    assert lazily.shape[1:] == (2,)
+    np.testing.assert_allclose(lazily.compute(), model.predict(X))
+    assert type(model.single()) is getattr(tausvm, f"Linear{kind}SVRCV")
+    np.testing.assert_allclose(model.single().predict(X), model.predict(X))
+
+
 def test_the_grid_is_that_of_the_single_machine() -> None:
     X, y, weight = rows(800)
     model = lazy.LinearSVRCV(Cs=4, cv=2, refit=False)

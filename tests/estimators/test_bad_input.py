@@ -241,6 +241,8 @@ PUBLIC = {
     "QuantileSVRCV": {"Cs": [1.0], "gammas": [1.0]},
     "ExpectileSVRCV": {"Cs": [1.0], "gammas": [1.0]},
     "LinearSVRCV": {"Cs": [1.0]},
+    "LinearQuantileSVRCV": {"Cs": [1.0]},
+    "LinearExpectileSVRCV": {"Cs": [1.0]},
 }
 every_estimator = pytest.mark.parametrize("name", PUBLIC)
 

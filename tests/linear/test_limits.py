@@ -177,7 +177,7 @@ def test_selection_within_a_time_limit() -> None:
 
 def test_C_without_time_on_every_fold_are_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock lets each fold come to an end of its first two C only."""
-    from tausvm.selection import linear as module
+    from tausvm.selection import walk as module
 
     real, calls = module.solve, []
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tausvm import LinearExpectileSVR, LinearQuantileSVR, LinearSVR, LinearSVRCV
+from tausvm import (
+    LinearExpectileSVR,
+    LinearExpectileSVRCV,
+    LinearQuantileSVR,
+    LinearQuantileSVRCV,
+    LinearSVR,
+    LinearSVRCV,
+)
 
 
 @parametrize_with_checks(
@@ -15,6 +22,9 @@ from tausvm import LinearExpectileSVR, LinearQuantileSVR, LinearSVR, LinearSVRCV
         LinearQuantileSVR(tau=0.3),
         LinearExpectileSVR(tau=0.7),
         LinearSVRCV(Cs=3, cv=3),
+        LinearSVRCV(Cs=2, cv=2, epsilons=2),
+        LinearQuantileSVRCV(tau=0.3, Cs=3, cv=3),
+        LinearExpectileSVRCV(tau=0.7, Cs=3, cv=3),
     ]
 )
 def test_check(estimator, check):

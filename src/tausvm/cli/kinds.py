@@ -103,18 +103,19 @@ def _linear(s: Settings) -> Any:
 
 
 def _tuned_linear(s: Settings) -> Any:
-    if s.loss != "svr":
-        return grid_search(s, _linear(s))
-    return tausvm.LinearSVRCV(
-        Cs=s.grid,
-        cv=s.folds,
-        epsilon=s.tube,
-        tol=s.tol,
-        n_jobs=s.jobs,
-        random_state=s.seed,
-        time_limit=s.time_limit,
-        scale_C=True,
-    )
+    common: dict[str, Any] = {
+        "Cs": s.grid,
+        "cv": s.folds,
+        "tol": s.tol,
+        "n_jobs": s.jobs,
+        "random_state": s.seed,
+        "time_limit": s.time_limit,
+        "scale_C": True,
+    }
+    if s.loss == "svr":
+        return tausvm.LinearSVRCV(epsilon=s.tube, **common)
+    made = tausvm.LinearQuantileSVRCV if s.loss == "quantile" else tausvm.LinearExpectileSVRCV
+    return made(tau=s.levels, epsilon=s.zone, **common)
 
 
 KINDS: dict[str, Kind] = {

@@ -12,8 +12,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from sklearn.model_selection import ParameterGrid
 
-from ..selection import LinearSVRCV
-
 logger = logging.getLogger("tausvm")
 
 
@@ -47,10 +45,6 @@ def watched(machine: Any, console: Console) -> Iterator[None]:
         return
     if hasattr(machine, "param_grid"):  # scikit-learn's search tells nothing on the way
         with console.status(f"trying {len(ParameterGrid(machine.param_grid))} points of the grid"):
-            yield
-        return
-    if isinstance(machine, LinearSVRCV):
-        with console.status("trying values of C"):
             yield
         return
     machine.set_params(verbose=True)

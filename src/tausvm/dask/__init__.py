@@ -9,7 +9,8 @@ is lost costs its tasks. What is here are the sums over partitions that the solv
                                to Dask arrays and data frames, in a few passes over the data
 :class:`SVR`                   and :class:`QuantileSVR`, :class:`ExpectileSVR`: kernel machines,
                                by landmarks
-:class:`LinearSVRCV`           C by cross-validation, all folds and values of C in the same passes
+:class:`LinearSVRCV`           and :class:`LinearQuantileSVRCV`, :class:`LinearExpectileSVRCV`: C
+                               and ε by cross-validation, all folds and points in the same passes
 :func:`predict`                lazy predictions of any fitted or saved model
 =============================  ================================================================
 """
@@ -27,14 +28,16 @@ except ImportError as error:
 from .landmarks import SVR, ExpectileSVR, QuantileSVR
 from .linear import LinearExpectileSVR, LinearQuantileSVR, LinearSVR
 from .predicting import predict
-from .selection import LinearSVRCV
+from .selection import LinearExpectileSVRCV, LinearQuantileSVRCV, LinearSVRCV
 from .settings import Plan
 
 __all__ = [
     "SVR",
     "ExpectileSVR",
     "LinearExpectileSVR",
+    "LinearExpectileSVRCV",
     "LinearQuantileSVR",
+    "LinearQuantileSVRCV",
     "LinearSVR",
     "LinearSVRCV",
     "Plan",

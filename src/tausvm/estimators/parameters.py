@@ -46,6 +46,14 @@ def check_integer(name: str, value: object, least: int) -> None:
         raise refuse(name, f"an integer >= {least}", value)
 
 
+def check_jobs(n_jobs: object) -> None:
+    """As joblib takes it."""
+    if n_jobs is not None:
+        check_integer("n_jobs", n_jobs, -(2**31))
+        if n_jobs == 0:
+            raise refuse("n_jobs", "None or an integer other than 0", 0)
+
+
 def check_flag(name: str, value: object) -> None:
     if not isinstance(value, bool | np.bool_ | Integral):
         raise refuse(name, "True or False", value)

@@ -56,8 +56,9 @@ class CVSurfaceDisplay(AxesDisplay):
 
         Parameters
         ----------
-        estimator : SVRCV, QuantileSVRCV, ExpectileSVRCV or LinearSVRCV
-            Or a pipeline that ends with one.
+        estimator : SVRCV, QuantileSVRCV, ExpectileSVRCV, LinearSVRCV, …
+            Or a pipeline that ends with one. Of parameters beside C and γ, such as ε, the chosen
+            values are taken.
         tau : float, optional
             Which of its levels; the first by default.
         ax : matplotlib Axes, optional
@@ -79,8 +80,9 @@ class CVSurfaceDisplay(AxesDisplay):
         own = search.scoring is None
         if hasattr(search, "scores_"):
             scores, gammas = search.scores_[level].mean(axis=2), np.asarray(search.gammas_)
-        else:  # a linear machine: C alone
-            scores, gammas = search.cv_results_["mean_test_score"][None], np.empty(0)
+        else:
+            tables = search.cv_results_
+            scores, gammas = _slice(tables[level] if isinstance(tables, list) else tables, point)
         display = cls(
             Cs=np.asarray(search.Cs_),
             gammas=gammas,
@@ -151,6 +153,16 @@ class CVSurfaceDisplay(AxesDisplay):
                 fontsize="small",
                 color="0.3",
             )
+
+
+def _slice(table: dict[str, Any], best: dict[str, float]) -> tuple[Array, Array]:
+    """Mean scores (n_gammas, n_costs), or (1, n_costs) without γ, where all else is as chosen."""
+    others = [name for name in best if name not in ("C", "gamma")]
+    points = table["params"]
+    rows = [k for k, at in enumerate(points) if all(at[name] == best[name] for name in others)]
+    gammas = list(dict.fromkeys(points[k]["gamma"] for k in rows if "gamma" in points[k]))
+    scores = table["mean_test_score"][rows].reshape(-1, max(len(gammas), 1)).T
+    return scores, np.array(gammas)
 
 
 def _edges(values: Array) -> Array:

@@ -2,6 +2,14 @@
 
 from .estimators import SVRCV, ExpectileSVRCV, QuantileSVRCV
 from .feature_metric import FeatureMetric
-from .linear import LinearSVRCV
+from .linear import LinearExpectileSVRCV, LinearQuantileSVRCV, LinearSVRCV
 
-__all__ = ["SVRCV", "ExpectileSVRCV", "FeatureMetric", "LinearSVRCV", "QuantileSVRCV"]
+__all__ = [
+    "SVRCV",
+    "ExpectileSVRCV",
+    "FeatureMetric",
+    "LinearExpectileSVRCV",
+    "LinearQuantileSVRCV",
+    "LinearSVRCV",
+    "QuantileSVRCV",
+]

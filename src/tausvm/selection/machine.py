@@ -14,14 +14,7 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.model_selection import (
-    GroupKFold,
-    KFold,
-    RepeatedKFold,
-    ShuffleSplit,
-    check_cv,
-)
-from sklearn.utils import check_random_state
+from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.atomic import atomic
@@ -29,7 +22,7 @@ from ..estimators.data import TrainingSet, costs, training_set, without_cancella
 from ..estimators.machine import DISTANCE_KERNELS
 from ..estimators.parameters import (
     check_flag,
-    check_integer,
+    check_jobs,
     check_positive,
     refuse,
 )
@@ -49,6 +42,7 @@ from .results import cv_results
 from .scoring import make_scores
 from .search import Search
 from .settings import SelectionSettings
+from .splits import split_rows
 from .task import Fold, Task
 from .views import (
     LEARNABLE,
@@ -298,10 +292,7 @@ class KernelRegressorCV(LargeSelection, RegressorMixin, BaseEstimator):
             check_positive("time_limit", self.time_limit)
         if not isinstance(self.refit, bool | np.bool_) and self.refit not in MEANS:
             raise refuse("refit", "True, False, 'committee' or 'average'", self.refit)
-        if self.n_jobs is not None:
-            check_integer("n_jobs", self.n_jobs, -(2**31))
-            if self.n_jobs == 0:
-                raise refuse("n_jobs", "None or an integer other than 0", 0)
+        check_jobs(self.n_jobs)
         return costs, gammas
 
     def _check_metric(self, data: TrainingSet) -> tuple[str | None, Index | None]:
@@ -347,39 +338,8 @@ class KernelRegressorCV(LargeSelection, RegressorMixin, BaseEstimator):
 
     def _folds(self, data: TrainingSet, groups: Any) -> list[Fold]:
         """The splits, in terms of the rows of positive weight."""
-        n_rows = data.n_given
-        place = np.full(n_rows, -1, dtype=np.int64)
-        place[data.rows] = np.arange(len(data))
-        folds = []
-        for train, validation in self._splitter(n_rows, groups).split(
-            np.zeros((n_rows, 1)), np.zeros(n_rows), groups
-        ):
-            train, validation = (place[_positions(part, n_rows)] for part in (train, validation))
-            train, validation = train[train >= 0], validation[validation >= 0]
-            folds.append(Fold.of(train, validation, data.y, data.weight))
-        if not folds:
-            raise ValueError("cv must give at least one split, got none")
-        for k, fold in enumerate(folds):
-            if len(fold.train) < 2 or len(fold.validation) < 1:
-                raise ValueError(
-                    "cv must leave 2 rows of positive weight for training and 1 for validation "
-                    f"in every fold, got {len(fold.train)} and {len(fold.validation)} in fold {k}"
-                )
-        return folds
-
-    def _splitter(self, n_rows: int, groups: Any) -> Any:
-        if not isinstance(self.cv, int | np.integer) or isinstance(self.cv, bool):
-            try:
-                return check_cv(self.cv)
-            except ValueError as error:
-                raise ValueError(f"cv: {error}") from error
-        check_integer("cv", self.cv, 2)
-        if n_rows < self.cv:
-            raise ValueError(f"cv={self.cv} folds need as many rows, got n_samples = {n_rows}")
-        if groups is not None:
-            return GroupKFold(self.cv)
-        seed = check_random_state(0 if self.random_state is None else self.random_state)
-        return KFold(self.cv, shuffle=True, random_state=seed)
+        splits = split_rows(self.cv, data, groups, self.random_state)
+        return [Fold.of(*rows, data.y, data.weight) for rows in splits]
 
     def _prunes(self, groups: Any) -> bool:
         """Whether the first fold may rule points out: the folds have to be alike."""
@@ -448,7 +408,7 @@ class KernelRegressorCV(LargeSelection, RegressorMixin, BaseEstimator):
             indices.append(c * len(gammas) + g)
             scores.append(float(search.scores[level, g, c, search.comparable(level)].mean()))
             slack = search.rounding(level)
-            named = gammas if with_gamma else None
+            named = [{"gamma": float(gamma)} for gamma in gammas] if with_gamma else [{}]
             tables.append(cv_results(search.scores[level], named, costs, slack))
         points = [self._point(search, *place) for place in best]
         of_folds = [
@@ -621,13 +581,3 @@ class KernelRegressorCV(LargeSelection, RegressorMixin, BaseEstimator):
 def _machine_parameters(selection: Any) -> tuple[str, ...]:
     """The parameters that a selection hands on; to ask for them takes a millisecond."""
     return tuple(k for k in selection._get_param_names() if k not in OWN_PARAMETERS)
-
-
-def _positions(index: Any, n: int) -> NDArray[np.int64]:
-    """Rows of a split as positions; a mask works too."""
-    index = np.asarray(index)
-    if index.dtype == bool:
-        index = np.flatnonzero(index)
-    if len(index) and (index.min() < -n or index.max() >= n):
-        raise ValueError(f"cv must give rows below {n}, got {index.max()}")
-    return np.asarray(index, dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,22 +27,22 @@ def equal_to_best(means: Array, slack: float = 0.0) -> NDArray[np.bool_]:
 
 
 def cv_results(
-    scores: Array, gammas: Array | None, costs: Array, slack: float = 0.0
+    scores: Array, others: Sequence[dict[str, float]], costs: Array, slack: float = 0.0
 ) -> dict[str, Any]:
-    """The table of one level, C in the outer and γ in the inner loop.
+    """The table of one level, C in the outer loop.
 
     Parameters
     ----------
-    scores : array (n_gammas, n_costs, n_folds)
-    gammas : array or None
-        None for a kernel without γ.
+    scores : array (n_others, n_costs, n_folds)
+    others : sequence of dict
+        The parameters beside C, such as γ: those of the inner loop; one empty dict where C is
+        alone.
     costs : array
     slack : float
         What rounding makes of a perfect score.
     """
     table = scores.transpose(1, 0, 2).reshape(-1, scores.shape[2])
-    inner = [{}] if gammas is None else [{"gamma": float(gamma)} for gamma in gammas]
-    params = [{"C": float(C), **rest} for C in costs for rest in inner]
+    params = [{"C": float(C), **rest} for C in costs for rest in others]
     results: dict[str, Any] = {
         f"param_{name}": np.ma.array([point[name] for point in params]) for name in params[0]
     }

@@ -161,6 +161,22 @@ class LargeSettings:
 
 
 @dataclass(frozen=True)
+class WalkSettings:
+    """Selections that fit every point of their grid on every fold, walking up C."""
+
+    #: the share of a time limit that the fits on folds may take; the rest is for what predicts
+    time_share: float = 0.8
+    #: the share of its bound that a dual variable is near from: with none beyond it a walk up C
+    #: ends. Exact solutions would allow 1; those of a rough gap may lie on either side of it
+    near_bound: float = 0.5
+    #: the default grid of linear machines: C = 1/(2nλ) for λ from 1 down to this over n, in units
+    #: of the data
+    smallest_lambda: float = 1e-3
+    #: the default grid of ε, in standard deviations of y: the one of the linear SVR paper
+    epsilons: tuple[float, float] = (2.0**-10, 2.0**-2)
+
+
+@dataclass(frozen=True)
 class BeatSettings:
     """When a line says that work goes on, where there is no terminal for a bar."""
 
@@ -179,6 +195,7 @@ class SelectionSettings:
     calibration: CalibrationSettings = field(default_factory=CalibrationSettings)
     metric: MetricSettings = field(default_factory=MetricSettings)
     large: LargeSettings = field(default_factory=LargeSettings)
+    walk: WalkSettings = field(default_factory=WalkSettings)
     beats: BeatSettings = field(default_factory=BeatSettings)
     #: of the fits
     many: Many = field(default_factory=Many)
