@@ -16,6 +16,7 @@ from sklearn.metrics import mean_pinball_loss
 from .estimators.path_machine import PathMachine
 from .losses import EpsilonInsensitive, SquaredEpsilonInsensitive
 from .metrics import coverage, crossing_rate, mean_expectile_loss
+from .selection import TauPathSVCCV
 from .solvers import SolverResult
 from .tabular.estimators import TabularRegressor
 
@@ -32,8 +33,11 @@ FUNCTIONALS = {
     "ExpectileSVR": EXPECTILE,
     "ExpectileSVRCV": EXPECTILE,
     "JointQuantileSVR": QUANTILE,
+    "JointQuantileSVRCV": QUANTILE,
     "JointExpectileSVR": EXPECTILE,
+    "JointExpectileSVRCV": EXPECTILE,
     "JointSVR": LOCATION,
+    "JointSVRCV": LOCATION,
     "LinearSVR": LOCATION,
     "LinearSVRCV": LOCATION,
     "LinearQuantileSVR": QUANTILE,
@@ -44,6 +48,7 @@ FUNCTIONALS = {
     "TabularExpectileSVR": EXPECTILE,
     "TauSVC": CLASS,
     "TauPathSVC": PATH,
+    "TauPathSVCCV": PATH,
     "TauPathSVR": QUANTILE,
 }
 
@@ -81,9 +86,15 @@ def machines(model: Any) -> list[Any]:
     return list(best) if isinstance(best, list) else [best]
 
 
+def path_machine(model: Any) -> Any:
+    """The machine that has every level, behind a selection of its parameters too."""
+    machine = last_step(model)
+    return machine.best_estimator_ if isinstance(machine, TauPathSVCCV) else machine
+
+
 def has_path(model: Any) -> bool:
     """Whether a model has every level, asked for at prediction."""
-    return isinstance(last_step(model), PathMachine)
+    return isinstance(last_step(model), PathMachine | TauPathSVCCV)
 
 
 def prepared(model: Any, X: Any) -> Any:
@@ -100,12 +111,12 @@ def predictions(model: Any, X: Any) -> Any:
     """What a regressor predicts at its :func:`levels`."""
     if not has_path(model):
         return model.predict(X)
-    return last_step(model).predict(prepared(model, X), tau=levels(model))
+    return path_machine(model).predict(prepared(model, X), tau=levels(model))
 
 
 def decisions(model: Any, X: Any, taus: Sequence[float]) -> Array:
     """The decision values of a path classifier, one column a level."""
-    return np.asarray(last_step(model).decision_function(prepared(model, X), tau=list(taus)))
+    return np.asarray(path_machine(model).decision_function(prepared(model, X), tau=list(taus)))
 
 
 def levels(model: Any) -> list[float]:
@@ -121,7 +132,7 @@ def certificates(model: Any) -> list[SolverResult]:
     """The results of the solves, one a level or one for all; empty for averaged models."""
     results: list[SolverResult] = []
     if has_path(model):
-        machine = last_step(model)
+        machine = path_machine(model)
         found = [machine.certificate(tau) for tau in CERTIFIED]
         return [replace(result, seconds=machine.result_.seconds) for result in found]
     for machine in machines(model):
@@ -135,7 +146,7 @@ def support_counts(model: Any) -> list[int]:
     """The number of support vectors, one a level or one for all; empty for linear machines."""
     counts: list[int] = []
     if has_path(model):
-        return [int(np.count_nonzero(last_step(model).dual_coef(tau))) for tau in CERTIFIED]
+        return [int(np.count_nonzero(path_machine(model).dual_coef(tau))) for tau in CERTIFIED]
     for machine in machines(model):
         found = getattr(machine, "n_support_", None)
         if found is not None:

@@ -33,6 +33,13 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "TauPathSVR:unsorted": lambda: tausvm.TauPathSVR(C=3.0, ordered=False),
     "JointExpectileSVR": lambda: tausvm.JointExpectileSVR(tau=[0.1, 0.5, 0.9], kernel="linear"),
     "JointSVR": lambda: tausvm.JointSVR(output_kernel=np.array([[1.0, 0.5], [0.5, 1.0]])),
+    "JointQuantileSVRCV": lambda: tausvm.JointQuantileSVRCV(
+        tau=[0.1, 0.9], Cs=2, gammas="distance_quantile", gamma_taus=[0.1, 5.0], cv=2
+    ),
+    "JointExpectileSVRCV": lambda: tausvm.JointExpectileSVRCV(
+        tau=[0.1, 0.9], Cs=2, gammas=2, epsilons=[0.0, 0.2], cv=2
+    ),
+    "JointSVRCV": lambda: tausvm.JointSVRCV(Cs=2, gammas=2, cv=2),
     "LinearSVR": lambda: tausvm.LinearSVR(epsilon=0.1),
     "LinearSVRCV": lambda: tausvm.LinearSVRCV(Cs=3),
     "LinearSVRCV:tubes": lambda: tausvm.LinearSVRCV(Cs=2, epsilons=[0.0, 0.3]),
@@ -42,6 +49,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "LinearExpectileSVR": lambda: tausvm.LinearExpectileSVR(tau=0.7),
     "TauPathSVC": lambda: tausvm.TauPathSVC(),
     "TauPathSVC:linear": lambda: tausvm.TauPathSVC(kernel="linear", penalise_intercept=True),
+    "TauPathSVCCV": lambda: tausvm.TauPathSVCCV(Cs=2, gammas=2, cv=3),
     "TauPathSVR": lambda: tausvm.TauPathSVR(C=3.0),
     "TauSVC": lambda: tausvm.TauSVC(tau=0.3),
     "TauSVC:classes": lambda: tausvm.TauSVC(),
@@ -89,7 +97,7 @@ def data(name: str) -> tuple[np.ndarray, np.ndarray]:
         return X, np.array(["low", "middle", "top"])[np.digitize(y, [-0.5, 0.5])]
     if "SVC" in name:
         return X, np.where(y > 0, "yes", "no")
-    if name == "JointSVR":
+    if name in ("JointSVR", "JointSVRCV"):
         return X, np.column_stack([y, X[:, 1] - y])
     if name in LEARNED:  # a plane in one direction, so that learned features win
         turned = X @ [1.0, 1.0, 0.0] if LEARNED[name] == 2 else X[:, 0]

@@ -24,7 +24,7 @@ from sklearn.preprocessing import (
 )
 
 import tausvm.export.onnx_model
-from tausvm import SVR, QuantileSVR, TauPathSVC, TauSVC
+from tausvm import SVR, QuantileSVR, TauPathSVC, TauPathSVCCV, TauSVC
 from tausvm.export import to_onnx
 from tausvm.metrics import crossing_rate
 
@@ -51,8 +51,9 @@ def agree(model, X, inputs=None) -> None:
     if "label" in found:
         assert list(found["label"]) == list(expected)
         # without a level a path answers for all of them, and its export for ½
-        level = {"tau": 0.5} if isinstance(model, TauPathSVC) else {}
-        values = model.decision_function(X, **level)
+        path = model.best_estimator_ if isinstance(model, TauPathSVCCV) else model
+        level = {"tau": 0.5} if isinstance(path, TauPathSVC) else {}
+        values = path.decision_function(X, **level)
         np.testing.assert_allclose(
             found["decision"].reshape(values.shape), values, rtol=1e-5, atol=1e-5
         )
@@ -149,7 +150,8 @@ def test_levels_in_no_order_that_cross() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["TauPathSVC", "TauPathSVC:linear", "TauPathSVR", "TauPathSVR:unsorted"]
+    "name",
+    ["TauPathSVC", "TauPathSVC:linear", "TauPathSVCCV", "TauPathSVR", "TauPathSVR:unsorted"],
 )
 def test_levels_of_a_path(name: str) -> None:
     model, X = fitted(name)

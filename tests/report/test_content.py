@@ -40,7 +40,9 @@ def test_docstrings() -> None:
     assert doctest.testmod(tausvm.report.page).failed == 0
 
 
-@pytest.mark.parametrize("name", sorted(set(ESTIMATORS) - {"TauSVC:classes", "JointSVR"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(ESTIMATORS) - {"TauSVC:classes", "JointSVR", "JointSVRCV"})
+)
 def test_every_estimator_has_a_report(name: str) -> None:
     model, _ = fitted(name)
     X, y = data(name)

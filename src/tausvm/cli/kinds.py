@@ -94,6 +94,16 @@ def _joint(s: Settings) -> Any:
     return made(tau=list(s.tau), epsilon=s.zone, **s.machine)
 
 
+def _tuned_joint(s: Settings) -> Any:
+    quantiles = s.loss == "quantile"
+    made = tausvm.JointQuantileSVRCV if quantiles else tausvm.JointExpectileSVRCV
+    return made(tau=list(s.tau), epsilon=s.zone, tol=s.tol, **s.kernel_grid)
+
+
+def _tuned_path(s: Settings) -> Any:
+    return tausvm.TauPathSVCCV(select_by=s.tau[0], tol=min(s.tol, 1e-6), **s.kernel_grid)
+
+
 def _linear(s: Settings) -> Any:
     common: dict[str, Any] = {"C": s.cost, "tol": s.tol, "time_limit": s.time_limit}
     if s.loss == "svr":
@@ -103,15 +113,7 @@ def _linear(s: Settings) -> Any:
 
 
 def _tuned_linear(s: Settings) -> Any:
-    common: dict[str, Any] = {
-        "Cs": s.grid,
-        "cv": s.folds,
-        "tol": s.tol,
-        "n_jobs": s.jobs,
-        "random_state": s.seed,
-        "time_limit": s.time_limit,
-        "scale_C": True,
-    }
+    common: dict[str, Any] = {"tol": s.tol, "scale_C": True, **s.folded}
     if s.loss == "svr":
         return tausvm.LinearSVRCV(epsilon=s.tube, **common)
     made = tausvm.LinearQuantileSVRCV if s.loss == "quantile" else tausvm.LinearExpectileSVRCV
@@ -172,7 +174,7 @@ KINDS: dict[str, Kind] = {
             several=True,
             classifies=False,
             make=_joint,
-            tune=lambda s: grid_search(s, _joint(s)),
+            tune=_tuned_joint,
             losses=("quantile", "expectile"),
         ),
         Kind(
@@ -182,7 +184,7 @@ KINDS: dict[str, Kind] = {
             several=False,
             classifies=True,
             make=_path,
-            tune=lambda s: grid_search(s, _path(s)),
+            tune=_tuned_path,
             unused=("--epsilon",),
         ),
         Kind(

@@ -46,13 +46,14 @@ def _machine_figures(model: Any, level: int) -> dict[str, Any]:
     """Support vectors, gap and seconds of a level, and what was chosen for it."""
     figures: dict[str, Any] = {"support": None, "gap": None, "seconds": None, "status": None}
     if inspection.has_path(model):
-        machine = inspection.last_step(model)
+        machine = inspection.path_machine(model)
         result = machine.result_
         figures.update(
             kinks=int(machine.n_kinks_),
             gap=float(machine.dual_gap_),
             seconds=float(result.seconds),
             status=result.status.value,
+            **next(iter(inspection.chosen_parameters(model)), {}),
         )
         return figures
     supports = inspection.support_counts(model)

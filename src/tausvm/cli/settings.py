@@ -82,17 +82,29 @@ class Settings:
         return {**self.machine, "approximation": "auto"}
 
     @property
-    def selection(self) -> dict[str, Any]:
-        """Parameters of the estimators that choose C and γ."""
+    def folded(self) -> dict[str, Any]:
+        """Parameters of every estimator that chooses C."""
         return {
+            "Cs": self.grid,
+            "cv": self.folds,
+            "n_jobs": self.jobs,
+            "random_state": self.seed,
             "time_limit": self.time_limit,
+        }
+
+    @property
+    def kernel_grid(self) -> dict[str, Any]:
+        """Parameters of those that fit all C and γ of a grid: half as many γ."""
+        return {**self.folded, "gammas": max(self.grid // 2, 2), "kernel": self.one_kernel}
+
+    @property
+    def selection(self) -> dict[str, Any]:
+        """Parameters of those that choose C and γ in a race, and features."""
+        return {
+            **self.folded,
             "kernel": self.kernel,
             "feature_metric": self.feature_metric,
             "tol": self.tol,
-            "cv": self.folds,
-            "Cs": self.grid,
             "gammas": self.grid,
-            "n_jobs": self.jobs,
-            "random_state": self.seed,
             "refit": True,  # with certificates, and C and γ of one machine to tell
         }

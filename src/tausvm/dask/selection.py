@@ -149,7 +149,7 @@ class PartitionedSelection(LazyPredictions, LinearSelection):
         out = without_dask(self, getattr(single, type(self).__name__))
         if hasattr(self, "best_estimator_"):
             machines = [machine.single() for machine in self._fitted]
-            out.best_estimator_ = machines[0] if self._single_level else machines
+            out.best_estimator_ = machines[0] if self._one_choice else machines
         return out
 
 

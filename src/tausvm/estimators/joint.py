@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from ..losses import (
     SquaredEpsilonInsensitive,
     SquaredPinball,
 )
-from ..losses.base import check_epsilon, check_tau
+from ..losses.base import check_tau
 from .atomic import atomic
 from .joint_machine import JointMachine, OutputKernel
 from .levels import OrderedLevels, listed_levels
@@ -123,18 +123,26 @@ class JointLevels(OrderedLevels, JointMachine):
         -------
         self
         """
+        self._check_joint()
+        self._fit_joint(self._training_set(X, y, sample_weight, **self._target_checks))
+        return self
+
+    def _check_joint(self) -> None:
         taus = self._levels()
-        check_epsilon(self.epsilon)
-        self._check_parameters()
+        super()._check_joint()
         if not (is_real(self.gamma_tau) and self.gamma_tau >= 0):
             raise refuse("gamma_tau", "a finite number >= 0", self.gamma_tau)
-        mixing = self._mixing(len(taus))
-        data = self._training_set(X, y, sample_weight, y_numeric=True)
-        column = np.asarray(data.y, dtype=np.float64)
-        targets = np.ascontiguousarray(np.repeat(column[:, None], len(taus), axis=1))
-        losses = [type(self)._loss(float(tau)) for tau in taus]
-        self._fit_joint(data, targets, losses, mixing)
-        return self
+        self._mixing(len(taus))
+
+    def _output_losses(self, p: int) -> list[Loss]:
+        return [type(self)._loss(float(tau)) for tau in self._levels()]
+
+    def _targets(self, y: NDArray[Any]) -> Array:
+        column = np.asarray(y, dtype=np.float64)
+        return np.ascontiguousarray(np.repeat(column[:, None], len(self._levels()), axis=1))
+
+    def _one_axis(self, y: NDArray[Any]) -> bool:
+        return self._single_level
 
     def predict(self, X: Any, raw: bool = False) -> Array:
         """Predict at the rows of X.
@@ -401,6 +409,8 @@ result_, dual_gap_, n_iter_, n_features_in_, feature_names_in_
         tags.target_tags.multi_output = True
         return tags
 
+    _target_checks: ClassVar[dict[str, bool]] = {"y_numeric": True, "multi_output": True}
+
     def _output_matrix(self, p: int) -> Array:
         names = ("identity",)
         check_choice("output_kernel", self.output_kernel, names, "a matrix or TransformableKernel")
@@ -423,17 +433,26 @@ result_, dual_gap_, n_iter_, n_features_in_, feature_names_in_
         -------
         self
         """
+        self._check_joint()
+        data = self._training_set(X, y, sample_weight, **self._target_checks)
+        self._fit_joint(data)
+        self._flat = self._one_axis(data.y)
+        return self
+
+    def _check_joint(self) -> None:
         check_choice("loss", self.loss, tuple(JOINT_LOSSES))
-        check_epsilon(self.epsilon)
-        self._check_parameters()
+        super()._check_joint()
         if isinstance(self.output_kernel, str):
             self._output_matrix(1)
-        data = self._training_set(X, y, sample_weight, y_numeric=True, multi_output=True)
-        self._flat = data.y.ndim == 1
-        targets = np.ascontiguousarray(data.y[:, None] if self._flat else data.y, dtype=np.float64)
-        p = targets.shape[1]
-        self._fit_joint(data, targets, [JOINT_LOSSES[self.loss]()] * p, self._mixing(p))
-        return self
+
+    def _output_losses(self, p: int) -> list[Loss]:
+        return [JOINT_LOSSES[self.loss]()] * p
+
+    def _targets(self, y: NDArray[Any]) -> Array:
+        return np.ascontiguousarray(y[:, None] if self._one_axis(y) else y, dtype=np.float64)
+
+    def _one_axis(self, y: NDArray[Any]) -> bool:
+        return y.ndim == 1
 
     def predict(self, X: Any) -> Array:
         """Predict at the rows of X.

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import Points, TransformableKernel, check_output_matrix, make_kernel
 from ..losses import GroupTerms, Loss
+from ..losses.base import check_epsilon
 from ..operators import (
     CachedKernel,
     MatrixOperator,
@@ -26,6 +27,7 @@ from ..solvers import (
     Auto,
     JointInteriorPoint,
     PrimalDualCD,
+    Problem,
     Solver,
     SolverOptions,
     SolverResult,
@@ -37,7 +39,7 @@ from ..solvers.units import Units, spread
 from ..threads import one_blas_thread
 from .data import TrainingSet, costs
 from .machine import KernelMachine, slices
-from .parameters import refuse
+from .parameters import refuse, seed_of
 from .progress import progress_log, warn_unless_solved
 
 Array = NDArray[np.float64]
@@ -47,6 +49,43 @@ OutputKernel = str | Array | TransformableKernel
 BESIDE_CACHE = 150e6
 #: vectors (n, p) that the leanest solver holds
 LEAST_VECTORS = 24
+
+
+@dataclass(frozen=True)
+class JointPosing:
+    """Targets (n, p) with what they have of problems of any C and ε.
+
+    ``unit`` is what C counts in.
+    """
+
+    y: Array
+    weight: Array
+    losses: Sequence[Loss]
+    units: Units
+    unit: float
+    free: bool
+
+    @classmethod
+    def of(
+        cls, data: TrainingSet, y: Array, losses: Sequence[Loss], free: bool, scale_C: bool
+    ) -> JointPosing:
+        units = Units.of(y, data.weight, free)
+        unit = spread(y, data.weight) if scale_C else 1.0
+        return cls(y, data.weight, losses, units, unit, free)
+
+    @property
+    def cost_unit(self) -> float:
+        """What a grid of C counts in: where losses grow linearly, twice the spread of y."""
+        if not np.isfinite(self.losses[0].dual_terms(np.ones(1), np.ones(1)).upper[0]):
+            return 1.0
+        return 2.0 * spread(self.y, self.weight) / self.unit
+
+    def problem(self, operator: MatrixOperator, C: float, epsilon: float) -> Problem:
+        """The problem at one C and ε."""
+        largest = float(self.weight.max())
+        cost = float(costs(C, self.weight).max())
+        terms = GroupTerms.build(self.losses, self.y, self.weight / largest, epsilon)
+        return posed(operator, self.y, terms.widened(self.unit), self.free, self.units, cost)
 
 
 class JointMachine(RegressorMixin, KernelMachine):
@@ -67,51 +106,72 @@ class JointMachine(RegressorMixin, KernelMachine):
     dual_gap_: float
     n_iter_: int
 
+    #: what scikit-learn is to check of y
+    _target_checks: ClassVar[dict[str, bool]] = {"y_numeric": True}
+
     @abstractmethod
     def _output_matrix(self, p: int) -> Array:
         """B where ``output_kernel`` is a name; a ValueError for a name that is none."""
 
-    def _fit_joint(self, data: TrainingSet, y: Array, losses: Sequence[Loss], mixing: Any) -> None:
-        """Solve for targets (n, p) and keep what prediction needs."""
-        options = SolverOptions(tol=self.tol, max_iter=self.max_iter, seed=self._seed())
+    @abstractmethod
+    def _output_losses(self, p: int) -> list[Loss]:
+        """The loss of each output, without ε."""
+
+    @abstractmethod
+    def _targets(self, y: NDArray[Any]) -> Array:
+        """Targets (n, p), one column an output."""
+
+    @abstractmethod
+    def _one_axis(self, y: NDArray[Any]) -> bool:
+        """Whether predictions for such targets have one axis."""
+
+    def _check_joint(self) -> None:
+        """A ValueError for the first parameter that cannot be used, whatever the data."""
+        check_epsilon(self.epsilon)
+        self._check_parameters()
+
+    def _in_order(self, values: Array) -> Array:
+        """Values, (n, p), as they are predicted."""
+        return values
+
+    def _fit_joint(self, data: TrainingSet) -> None:
+        """Solve for the targets and keep what prediction needs."""
+        options = SolverOptions(
+            tol=self.tol, max_iter=self.max_iter, seed=seed_of(self.random_state)
+        )
+        y = self._targets(data.y)
         with one_blas_thread():
-            result = self._solved(data, y, losses, mixing, options)
+            result = self._solved(data, y, self._mixing(y.shape[1]), options)
         self._check_bounded(result.dual_gap)
+        self._keep_joint(data, result)
+        warn_unless_solved(type(self).__name__, [result], options, self.time_limit)
+
+    def _keep_joint(self, data: TrainingSet, result: SolverResult) -> None:
+        """Set the fitted attributes."""
         support = np.flatnonzero(result.beta.any(axis=1))
         self.support_ = data.rows[support]
         self.support_vectors_ = np.empty((0, 0)) if self._precomputed else data.X[support]
         self.dual_coef_ = np.ascontiguousarray(result.beta[support].T)
-        self.n_support_ = np.full(y.shape[1], len(support))
+        self.n_support_ = np.full(result.beta.shape[1], len(support))
         self.intercept_ = result.intercept
         self.result_, self.dual_gap_ = result, result.dual_gap
         # a fit that is optimal at its start counts as one iteration
         self.n_iter_ = max(result.n_iter, 1)
-        warn_unless_solved(type(self).__name__, [result], options, self.time_limit)
 
-    def _seed(self) -> int:
-        """A seed from ``random_state``; NumPy's global state is left alone."""
-        if self.random_state is None:
-            return 0
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+    def _posing(self, data: TrainingSet, y: Array) -> JointPosing:
+        """How targets (n, p) become problems of any C and ε."""
+        losses = self._output_losses(y.shape[1])
+        return JointPosing.of(data, y, losses, bool(self.fit_intercept), bool(self.scale_C))
 
     def _solved(
-        self,
-        data: TrainingSet,
-        y: Array,
-        losses: Sequence[Loss],
-        mixing: Any,
-        options: SolverOptions,
+        self, data: TrainingSet, y: Array, mixing: Any, options: SolverOptions
     ) -> SolverResult:
         """Pose the problem and solve it within the limits, which count from here."""
         deadline = None if self.time_limit is None else options.clock() + self.time_limit
-        units = Units.of(y, data.weight, bool(self.fit_intercept))
-        largest = float(data.weight.max())
-        cost = float(costs(self.C, data.weight).max())
-        terms = GroupTerms.build(losses, y, data.weight / largest, self.epsilon)
-        if self.scale_C:
-            terms = terms.widened(spread(y, data.weight))
+        posing = self._posing(data, y)
+        costs(self.C, data.weight)  # which names a C that cannot be used before the work
         operator = self._operator(data, mixing, deadline, options)
-        problem = posed(operator, y, terms, bool(self.fit_intercept), units, cost)
+        problem = posing.problem(operator, self.C, self.epsilon)
         with progress_log(self.verbose) as callback:
             if deadline is not None:
                 options = options.with_(time_limit=max(deadline - options.clock(), 0.0))

@@ -17,6 +17,7 @@ from ..estimators.levels import OrderedLevels
 from ..estimators.linear_machine import LinearMachine
 from ..estimators.machine import KernelMachine
 from ..kernels import mapped
+from ..selection import TauPathSVCCV
 from ..selection.committee import Committee
 from ..tabular.estimators import TabularRegressor
 from .graph import Graph
@@ -84,7 +85,9 @@ def to_onnx(
     levels = inspection.levels(model)
     if inspection.has_path(model):
         levels = [0.5] if tau is None else [float(t) for t in np.atleast_1d(tau)]
-        _path_outputs(graph, machine, X, levels, flat=tau is None or isinstance(tau, float | int))
+        # a selection has a machine for every level that is asked for, and one where none is
+        whole = inspection.path_machine(model) if tau is None else machine
+        _path_outputs(graph, whole, X, levels, flat=tau is None or isinstance(tau, float | int))
     elif tau is not None:
         raise ValueError(f"tau is for machines that have every level, not {type(machine).__name__}")
     elif is_classifier(machine):
@@ -191,7 +194,8 @@ def _rising(graph: Graph, values: str, tau: Any) -> str:
 
 def _path_outputs(graph: Graph, machine: Any, X: str, taus: list[float], *, flat: bool) -> None:
     """The machines of some levels side by side."""
-    parts = [machine.at(tau) for tau in taus]
+    at = machine.best_at if isinstance(machine, TauPathSVCCV) else machine.at
+    parts = [at(tau) for tau in taus]
     if not is_classifier(machine):
         if machine.monotone:
             raise ValueError("monotone=True has no export to ONNX: ordered=True has")

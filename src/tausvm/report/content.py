@@ -203,7 +203,7 @@ def _threshold_decisions(model: Any, X: Any, actual: NDArray[np.bool_]) -> dict[
 
 def _path_decisions(model: Any, X: Any, actual: NDArray[np.bool_]) -> dict[str, Any]:
     """A classifier of all levels: the level moves, and with it the whole function."""
-    machine = inspection.last_step(model)
+    machine = inspection.path_machine(model)
     settings = PageSettings()
     taus = np.arange(1, settings.levels) / settings.levels
     decided = inspection.decisions(model, X, taus.tolist()).T > 0

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.metrics import pairwise_distances
 
 from ..estimators.data import Matrix, TrainingSet
 from ..estimators.machine import DISTANCE_KERNELS
 from ..estimators.parameters import refuse
+from ..kernels import Points, make_kernel
+from .settings import DistanceSettings
 
 Array = NDArray[np.float64]
 
@@ -120,6 +123,42 @@ def cost_range(weight: Array, unit: float, diagonal: float) -> tuple[float, floa
     scale = unit / diagonal if diagonal > 0 else unit
     total = float(weight.sum())
     return scale / (2.0 * total), 500.0 * scale * max(1.0, len(weight) / total)
+
+
+def mean_diagonal(kernel: Any, X: Matrix, gamma: float, degree: int, coef0: float) -> float:
+    """The mean of k(x, x); of a Gram matrix where the kernel is given as one."""
+    if isinstance(kernel, str) and kernel in DISTANCE_KERNELS:
+        return 1.0
+    if isinstance(kernel, str) and kernel == "precomputed":
+        return float(np.diagonal(X).mean())
+    return float(make_kernel(kernel, gamma, degree, coef0).diagonal(Points(X)).mean())
+
+
+def distance_gamma(
+    X: Matrix, weight: Array, random_state: np.random.RandomState, settings: DistanceSettings
+) -> float:
+    """γ = 1/(2σ²) with σ the 0.7-quantile of the distances between rows.
+
+    A row of weight k counts as k rows, whose distances to each other are 0. Of many rows a sample
+    is taken. Where the quantile is 0 it is that of the distances above 0, and 1 without any.
+    """
+    if X.shape[0] > settings.rows:
+        chosen = np.sort(random_state.choice(X.shape[0], settings.rows, replace=False))
+        X, weight = X[chosen], weight[chosen]
+    distance = pairwise_distances(X)
+    above = np.triu_indices(len(distance), 1)
+    values = np.concatenate([[0.0], distance[above]])
+    copies = np.maximum(weight * (weight - 1.0), 0.0).sum() / 2.0
+    counts = np.concatenate([[copies], np.outer(weight, weight)[above]])
+    for part in (np.ones(len(values), dtype=bool), values > 0):
+        order = np.argsort(values[part])
+        total = np.cumsum(counts[part][order])
+        if len(total):
+            place = np.searchsorted(total, settings.share * total[-1] * (1.0 - 1e-12))
+            sigma = float(values[part][order][min(place, len(total) - 1)])
+            if sigma > 0:
+                return 0.5 / sigma**2
+    return 1.0
 
 
 def mean_feature_variance(X: Matrix, weight: Array) -> float:

@@ -189,6 +189,10 @@ class LinearLevelSelection(OrderedLevels, LinearSelection):
         self.random_state = random_state
         self.max_iter = max_iter
 
+    @property
+    def _one_choice(self) -> bool:
+        return self._single_level
+
     def _level(self, level: int) -> dict[str, Any]:
         return {} if self._single_level else {"tau": float(np.asarray(self.tau)[level])}
 

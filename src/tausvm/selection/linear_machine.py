@@ -146,7 +146,7 @@ class LinearSelection(RegressorMixin, FoldSelection):
         values = np.stack([machine.predict(X, raw=raw) for machine in self._fitted], axis=1)
         if not raw:
             values = self._in_order(values)
-        return values[:, 0] if self._single_level else values
+        return values[:, 0] if self._one_choice else values
 
     def _in_order(self, values: Array) -> Array:
         """Values, (n, n_levels), with the levels in order where the machine has several."""

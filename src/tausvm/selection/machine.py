@@ -27,13 +27,21 @@ from ..estimators.parameters import (
     refuse,
 )
 from ..estimators.regression import KernelRegressor
-from ..kernels import Points, make_kernel, mapped
+from ..kernels import mapped
 from ..losses import Loss
 from ..solvers import SolverOptions
 from ..solvers.many import Stop
 from ..solvers.units import Units, root_mean_square, spread
 from .committee import Committee
-from .grid import GAMMA_KERNELS, Axis, check_axis, cost_range, gamma_range, make_axis
+from .grid import (
+    GAMMA_KERNELS,
+    Axis,
+    check_axis,
+    cost_range,
+    gamma_range,
+    make_axis,
+    mean_diagonal,
+)
 from .large import WHOLE, LargeSelection
 from .members import Member, Panel
 from .memory import Memory
@@ -367,20 +375,12 @@ class KernelRegressorCV(LargeSelection, RegressorMixin, BaseEstimator):
             gamma_axis = make_axis(gammas, *gamma_range(task.kernel, data))
         else:
             gamma_axis = Axis(np.ones(1), False)
-        diagonal = self._mean_diagonal(task, float(np.median(gamma_axis.values)))
+        middle = float(np.median(gamma_axis.values))
+        diagonal = mean_diagonal(task.kernel, task.X, middle, self.degree, self.coef0)
         unit = 1.0
         if not task.squared:
             unit = 2.0 * (1.0 if self.scale_C else spread(task.targets, task.weight))
         return gamma_axis, make_axis(costs, *cost_range(task.weight, unit, diagonal))
-
-    def _mean_diagonal(self, task: Task, gamma: float) -> float:
-        """The mean of k(x, x)."""
-        if task.kernel in DISTANCE_KERNELS:
-            return 1.0
-        if self._precomputed:
-            return float(np.diagonal(task.X).mean())
-        kernel = make_kernel(task.kernel, gamma, self.degree, self.coef0)
-        return float(kernel.diagonal(Points(task.X)).mean())
 
     def _tell_scores(
         self, search: Search, data: TrainingSet, best: Sequence[tuple[int, int]] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,19 @@ class OwnLoss(Score):
 
     def __call__(self, y: Array, prediction: Array, weight: Array) -> float:
         return -float(weight @ self.loss.value(y - prediction) / weight.sum())
+
+
+class JointLoss(Score):
+    """Minus the mean of one loss an output, over rows and outputs."""
+
+    def __init__(self, losses: Sequence[Loss]) -> None:
+        self.losses = losses
+
+    def __call__(self, y: Array, prediction: Array, weight: Array) -> float:
+        residual = y.reshape(len(y), -1) - prediction.reshape(len(y), -1)
+        columns = zip(self.losses, residual.T, strict=True)
+        paid = [float(weight @ loss.value(column)) for loss, column in columns]
+        return -float(np.mean(paid)) / float(weight.sum())
 
 
 class Metric(Score):
@@ -72,8 +85,16 @@ class _Known(RegressorMixin, BaseEstimator):
 
 def make_scores(scoring: Any, losses: list[Loss], y: Array) -> list[Score]:
     """One score a level; a ValueError for a scoring that cannot judge predictions of y."""
+    return [make_score(scoring, OwnLoss(loss), y, y) for loss in losses]
+
+
+def make_score(scoring: Any, own: Score, y: Array, trial: Array) -> Score:
+    """What a scoring asks for, ``own`` where it is None.
+
+    A ValueError for one that cannot judge predictions such as ``trial``.
+    """
     if scoring is None:
-        return [OwnLoss(loss) for loss in losses]
+        return own
     if isinstance(scoring, str):
         if scoring not in get_scorer_names():
             raise ValueError(
@@ -90,13 +111,13 @@ def make_scores(scoring: Any, losses: list[Loss], y: Array) -> list[Score]:
     else:
         score = Scorer(scoring) if _required(scoring) >= 3 else Metric(scoring)
     try:
-        score(y, y, np.ones(len(y)))
+        score(y, trial, np.ones(len(y)))
     except Exception as error:
         raise ValueError(
             f"scoring must judge predictions of a regression, got {scoring!r}, which fails on y: "
             f"{error}"
         ) from error
-    return [score] * len(losses)
+    return score
 
 
 def _required(function: Callable[..., Any]) -> int:

@@ -172,8 +172,22 @@ class WalkSettings:
     #: the default grid of linear machines: C = 1/(2nλ) for λ from 1 down to this over n, in units
     #: of the data
     smallest_lambda: float = 1e-3
+    #: even levels τ between 0 and 1 at which a selection along whole paths keeps the best machine:
+    #: 0.01, 0.02, …
+    levels: int = 99
     #: the default grid of ε, in standard deviations of y: the one of the linear SVR paper
     epsilons: tuple[float, float] = (2.0**-10, 2.0**-2)
+
+
+@dataclass(frozen=True)
+class DistanceSettings:
+    """γ from the distances of rows."""
+
+    #: the share of the distances that are at most σ: that of the ε-insensitive paper
+    share: float = 0.7
+    #: rows at most, drawn at random: 2,000 have two million distances, of which the quantile is
+    #: right to some per mille
+    rows: int = 2000
 
 
 @dataclass(frozen=True)
@@ -196,6 +210,7 @@ class SelectionSettings:
     metric: MetricSettings = field(default_factory=MetricSettings)
     large: LargeSettings = field(default_factory=LargeSettings)
     walk: WalkSettings = field(default_factory=WalkSettings)
+    distances: DistanceSettings = field(default_factory=DistanceSettings)
     beats: BeatSettings = field(default_factory=BeatSettings)
     #: of the fits
     many: Many = field(default_factory=Many)

@@ -65,6 +65,14 @@ class FoldSelection(BaseEstimator):
     verbose: bool | int
     random_state: Any
 
+    #: one of each, or a list with one a level
+    cv_results_: Any
+    best_params_: Any
+    best_index_: Any
+    best_score_: Any
+    best_estimator_: Any
+    dual_gap_: Any
+
     #: seconds, as ``time_limit`` counts them; tests put another one in its place
     _clock: Callable[[], float] = staticmethod(time.perf_counter)
     #: the numbers of the selection
@@ -82,7 +90,7 @@ class FoldSelection(BaseEstimator):
         return {}
 
     @property
-    def _single_level(self) -> bool:
+    def _one_choice(self) -> bool:
         """Whether there is one choice, and not one of every level."""
         return True
 
@@ -179,7 +187,7 @@ class FoldSelection(BaseEstimator):
         points = [found["params"][at] for found, at in zip(results, indices, strict=True)]
         self.Cs_, self.n_splits_ = costs, len(done)
         self.n_iter_ = tables[:, 0].size
-        single = self._single_level
+        single = self._one_choice
         self.cv_results_ = results[0] if single else results
         self.best_params_ = points[0] if single else points
         self.best_index_ = indices[0] if single else np.array(indices)
@@ -207,12 +215,12 @@ class FoldSelection(BaseEstimator):
             self.__dict__.pop(name, None)
         if not self.refit:
             return
-        points: Any = [self.best_params_] if self._single_level else self.best_params_
+        points: Any = [self.best_params_] if self._one_choice else self.best_params_
         machines = [self._machine(**self._level(k), **point) for k, point in enumerate(points)]
         fit(machines)
         gaps = [machine.dual_gap_ for machine in machines]
-        self.best_estimator_ = machines[0] if self._single_level else machines
-        self.dual_gap_ = gaps[0] if self._single_level else np.array(gaps)
+        self.best_estimator_ = machines[0] if self._one_choice else machines
+        self.dual_gap_ = gaps[0] if self._one_choice else np.array(gaps)
 
     @property
     def _fitted(self) -> list[Any]:
@@ -221,7 +229,7 @@ class FoldSelection(BaseEstimator):
         if not hasattr(self, "best_estimator_"):
             raise AttributeError("predict needs a fitted machine, got refit=False")
         best: Any = self.best_estimator_
-        return [best] if self._single_level else list(best)
+        return [best] if self._one_choice else list(best)
 
     @abstractmethod
     def predict(self, X: Any) -> Any:
