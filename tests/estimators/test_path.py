@@ -207,6 +207,27 @@ def test_sets_and_dual_coefficients_are_of_the_given_rows():
     assert np.abs(residual[sets.margin]).max() <= 1e-6
 
 
+def test_margin_sets_are_those_of_the_paper():
+    doubled, labels = np.r_[X, X[:30]], np.r_[LABELS, LABELS[:30]]
+    model = TauPathSVC(kernel="rbf", C=0.5).fit(doubled, labels)
+    signs = np.where(labels == model.classes_[1], 1.0, -1.0)
+    for tau in (0.1, 0.4, 0.83):
+        sets = model.margin_sets(tau)
+        np.testing.assert_array_equal(np.sort(np.concatenate(sets)), np.arange(120))
+        margin = signs * model.decision_function(doubled, tau)
+        assert (margin[sets.left] <= 1 + 1e-6).all() and (margin[sets.right] >= 1 - 1e-6).all()
+        assert np.abs(margin[sets.elbow] - 1).max() <= 1e-6
+        beta = model.dual_coef(tau)[0]
+        cost = np.where(signs > 0, 2 * (1 - tau), 2 * tau) * 0.5
+        assert (beta[sets.right] == 0).all()
+        np.testing.assert_allclose((signs * beta)[sets.left], cost[sets.left])
+        both = model.sets(tau)
+        np.testing.assert_array_equal(both.margin, sets.elbow)
+    three = np.where(np.arange(120) % 7 == 0, "other", labels)
+    several = TauPathSVC(kernel="linear").fit(doubled, three).margin_sets(0.3)
+    assert [len(np.concatenate(part)) for part in several] == [120, 120, 120]
+
+
 def test_kernel_matrices():
     K, K_new = X @ X.T, NEW @ X.T
     given_, direct = TauPathSVC(kernel="precomputed"), TauPathSVC(kernel="linear")

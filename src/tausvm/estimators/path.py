@@ -21,7 +21,15 @@ from .level_curves import distribution_at, flip_levels, quantiles_at
 from .levels import central_levels, d2, in_order
 from .machine import slices
 from .parameters import check_flag, check_positive
-from .path_machine import MIDDLE, MOST_LEVELS, PathMachine, check_inner_level, check_levels
+from .path_machine import (
+    MIDDLE,
+    MOST_LEVELS,
+    MarginSets,
+    PathMachine,
+    check_inner_level,
+    check_level,
+    check_levels,
+)
 from .regression import QuantileSVR
 
 Array = NDArray[np.float64]
@@ -95,7 +103,8 @@ class TauPathSVC(ClassifierMixin, PathMachine):
     Notes
     -----
     ``coef_`` exists at a level only: ``coef(tau)``, ``intercept(tau)``, ``dual_coef(tau)``,
-    ``sets(tau)`` and ``certificate(tau)`` give what :class:`TauSVC` has as attributes.
+    ``sets(tau)`` and ``certificate(tau)`` give what :class:`TauSVC` has as attributes, and
+    ``margin_sets(tau)`` the rows in error, on the margin and well classified.
 
     At τ = 0 a false alarm costs nothing and ``predict`` answers with the positive class
     everywhere, at τ = 1 with the negative one.
@@ -276,6 +285,17 @@ class TauPathSVC(ClassifierMixin, PathMachine):
         for part in slices(X.shape[0], 24 * len(taus)):
             flip[part] = flip_levels(self._values(X[part], path, taus), taus, MIDDLE)
         return flip
+
+    def margin_sets(self, tau: float) -> MarginSets | list[MarginSets]:
+        """Which training rows are in error, on the margin and well classified at a level; a list
+        for several classes, one entry a class against the rest."""
+        check_is_fitted(self)
+        tau = check_level(tau)
+        out = []
+        for path, problem in zip(self.paths_, self._problems, strict=True):
+            # residuals above zero are errors of positive rows, below zero those of negative ones
+            out.append(MarginSets(*self._split(-path.sets(tau) * np.sign(problem.y))))
+        return out[0] if self._single_level else out
 
     def at(self, tau: float) -> TauSVC:
         """The classifier of one level as an ordinary, fitted :class:`TauSVC`.

@@ -57,6 +57,24 @@ class SupportSets(NamedTuple):
     upper: Index
 
 
+class MarginSets(NamedTuple):
+    """Rows of the training data by their side of the margin at a level.
+
+    Attributes
+    ----------
+    left : array of row numbers
+        In error, y·(f(x) + b) < 1: |β| at its bound. The paper's 𝓛.
+    elbow : array of row numbers
+        On the margin, y·(f(x) + b) = 1: β between its bounds. The paper's 𝓜.
+    right : array of row numbers
+        Well classified, y·(f(x) + b) > 1: β = 0. The paper's 𝓡.
+    """
+
+    left: Index
+    elbow: Index
+    right: Index
+
+
 class PathMachine(KernelMachine):
     """Base of the estimators that keep a whole path."""
 
@@ -276,11 +294,12 @@ class PathMachine(KernelMachine):
         classes, one entry a class."""
         check_is_fitted(self)
         tau = check_level(tau)
-        out = []
-        for path in self.paths_:
-            status = path.sets(tau)[self._group]
-            out.append(SupportSets(*(self._rows[status == side] for side in (-1, 0, 1))))
+        out = [SupportSets(*self._split(path.sets(tau))) for path in self.paths_]
         return out[0] if self._single_level else out
+
+    def _split(self, side: NDArray[Any]) -> list[Index]:
+        """The training rows on the sides −1, 0 and 1, told of the distinct rows."""
+        return [self._rows[side[self._group] == value] for value in (-1, 0, 1)]
 
     def certificate(self, tau: float) -> SolverResult | list[SolverResult]:
         """The solution at a level with its duality gap, from the data; a list for several

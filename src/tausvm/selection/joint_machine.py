@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple, Self
@@ -22,19 +22,11 @@ from ..estimators.parameters import refuse, seed_of
 from ..kernels import TransformableKernel
 from ..operators import MatrixOperator, SeparableKernel
 from ..solvers import SolverOptions, SolverResult
-from .grid import (
-    GAMMA_KERNELS,
-    check_axis,
-    cost_range,
-    distance_gamma,
-    gamma_range,
-    make_axis,
-    mean_diagonal,
-)
+from .grid import check_axis, distance_gamma
 from .scoring import JointLoss, Score, make_score
 from .settings import WalkSettings
 from .splits import split_rows
-from .walk import OWN_PARAMETERS, FoldSelection, Scored, Walk, check_values
+from .walk import OWN_PARAMETERS, KernelSelection, Scored, Walk, check_values
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -43,29 +35,15 @@ Index = NDArray[np.int64]
 BY_DISTANCE = "distance_quantile"
 
 
-class JointSelection(RegressorMixin, FoldSelection):
+class JointSelection(RegressorMixin, KernelSelection):
     """Base of the estimators that choose C, γ, γ_τ and ε of a joint machine."""
 
     _machine_class: type[JointMachine]
     _own_parameters = (*OWN_PARAMETERS, "gammas", "gamma_taus")
 
-    gammas: Any
     epsilons: Any
-    kernel: Any
-    degree: int
-    coef0: float
     scale_C: bool
     cache_size: float
-
-    @property
-    def _precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._precomputed
-        tags.input_tags.sparse = not self._precomputed
-        return tags
 
     def _lists(self) -> dict[str, Array]:
         """The parameters beside C and γ that are chosen, with their values."""
@@ -105,10 +83,11 @@ class JointSelection(RegressorMixin, FoldSelection):
         flat = machine._one_axis(data.y)
         own = JointLoss(machine._output_losses(targets.shape[1]))
         score = make_score(self.scoring, own, data.y, targets[:, 0] if flat else targets)
-        axis = self._gamma_axis(gammas, data)
+        axis = self._gammas(gammas, data)
         costs = asked
         if isinstance(costs, int):
-            costs = self._default_costs(machine, data, mixing, axis, costs)
+            unit = machine._posing(data, targets).cost_unit
+            costs = self._default_costs(unit, data, mixing, axis, costs)
         tails = [dict(zip(lists, values, strict=True)) for values in product(*lists.values())]
         tails = [{name: float(value) for name, value in tail.items()} for tail in tails]
         named = [{"gamma": gamma} for gamma in axis] if axis else [{}]
@@ -125,17 +104,12 @@ class JointSelection(RegressorMixin, FoldSelection):
         ]
         options = SolverOptions(max_iter=machine.max_iter, seed=seed_of(machine.random_state))
         parts = self._on_folds(jobs, options)
-        done = [self._together(parts[k :: len(folds)]) for k in range(len(folds))]
+        done = self._by_fold(parts, len(folds))
         self._warn(done)
         self._choose(done, [{**point, **tail} for point in named for tail in tails], costs)
         self.gammas_ = np.array(axis)
         self._refit(started, lambda best: best.fit(X, y, sample_weight=sample_weight))
         return self
-
-    def _together(self, parts: Sequence[Scored]) -> Scored:
-        """What one fold has of all γ."""
-        table = np.concatenate([part.table for part in parts], axis=1)
-        return Scored(table, [gap for part in parts for gap in part.unsolved])
 
     def _check_gammas(self) -> int | str | Array:
         if not isinstance(self.gammas, str):
@@ -147,33 +121,22 @@ class JointSelection(RegressorMixin, FoldSelection):
             raise refuse("kernel", f"'rbf' for gammas={BY_DISTANCE!r}", self.kernel)
         return BY_DISTANCE
 
-    def _gamma_axis(self, asked: int | str | Array, data: TrainingSet) -> list[float]:
+    def _gammas(self, asked: int | str | Array, data: TrainingSet) -> list[float]:
         """The values of γ; none for a kernel without."""
-        if callable(self.kernel) or self.kernel not in GAMMA_KERNELS:
-            return []
-        if isinstance(asked, str):
-            seed = check_random_state(0 if self.random_state is None else self.random_state)
-            return [distance_gamma(data.X, data.weight, seed, self._settings.distances)]
-        return make_axis(asked, *gamma_range(self.kernel, data)).values.tolist()
+        if not isinstance(asked, str):
+            return self._gamma_axis(asked, data)
+        seed = check_random_state(0 if self.random_state is None else self.random_state)
+        return [distance_gamma(data.X, data.weight, seed, self._settings.distances)]
 
     def _default_costs(
-        self,
-        machine: JointMachine,
-        data: TrainingSet,
-        mixing: Any,
-        gammas: list[float],
-        number: int,
+        self, unit: float, data: TrainingSet, mixing: Any, gammas: list[float], number: int
     ) -> Array:
-        """So many values of C, spread over what the data can need."""
-        X, coupling = data.X, 1.0
+        """So many values of C, which counts in ``unit`` over the mean of B's diagonal."""
         if isinstance(mixing, TransformableKernel):
-            X = mixing.images(data.X)[0]
+            data = replace(data, X=mixing.images(data.X)[0])
         else:
-            coupling = float(np.diagonal(mixing).mean())
-        gamma = float(np.median(gammas)) if gammas else 1.0
-        diagonal = mean_diagonal(self.kernel, X, gamma, self.degree, self.coef0)
-        unit = machine._posing(data, machine._targets(data.y)).cost_unit
-        return make_axis(number, *cost_range(data.weight, unit, coupling * diagonal)).values
+            unit = unit / float(np.diagonal(mixing).mean())
+        return self._cost_axis(number, data, unit, gammas)
 
     def predict(self, X: Any) -> Array:
         """Predict at the rows of X with the chosen machine.

@@ -20,15 +20,15 @@ from ..estimators.data import TrainingSet, training_set
 from ..estimators.machine import slices
 from ..estimators.parameters import check_choice, check_positive, is_real, refuse
 from ..estimators.path import TauPathSVC
-from ..estimators.path_machine import MIDDLE, check_level, check_levels
+from ..estimators.path_machine import MIDDLE, check_inner_level, check_level, check_levels
 from ..solvers import SolverOptions
 from ..solvers.path import PathResult
 from ..solvers.result import Status
 from .cost_curves import cost_at, cost_curve, integrated_cost, joined
-from .grid import GAMMA_KERNELS, check_axis, cost_range, gamma_range, make_axis, mean_diagonal
+from .grid import check_axis
 from .results import equal_to_best
 from .splits import split_rows
-from .walk import FoldSelection, Scored
+from .walk import KernelSelection, Scored
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -39,7 +39,7 @@ INTEGRATED, EQUAL_COSTS = "integrated", "equal_costs"
 LABEL_UNIT = 2.0
 
 
-class TauPathSVCCV(ClassifierMixin, FoldSelection):
+class TauPathSVCCV(ClassifierMixin, KernelSelection):
     """:class:`TauPathSVC` with C and γ chosen by cross-validation, for every cost ratio at once.
 
     On every fold, at every point of the grid, the whole τ path is fitted, and what its decisions
@@ -189,16 +189,6 @@ verbose, max_iter
         """The gap of the fits on folds: a larger one would not save time."""
         return self.tol
 
-    @property
-    def _precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._precomputed
-        tags.input_tags.sparse = not self._precomputed
-        return tags
-
     @atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Find the paths of all points on all folds, and of all rows where one is best.
@@ -231,7 +221,9 @@ verbose, max_iter
                 f"y must hold at least two classes, got one class only: {self.classes_[0]!r}"
             )
         axis = self._gamma_axis(gammas, data)
-        costs = asked if isinstance(asked, np.ndarray) else self._default_costs(data, axis, asked)
+        costs = asked
+        if isinstance(costs, int):
+            costs = self._cost_axis(costs, data, LABEL_UNIT, axis)
         folds = split_rows(self.cv, data, groups, self.random_state, column_or_1d(y))
         self._check_folds(data, folds)
         others = [{"gamma": gamma} for gamma in axis] if axis else [{}]
@@ -254,11 +246,7 @@ verbose, max_iter
         n_folds: int,
     ) -> None:
         """Set what is known of the grid."""
-        done = []
-        for fold in range(n_folds):
-            parts = [scored for scored, _ in found[fold::n_folds]]
-            table = np.concatenate([part.table for part in parts], axis=1)
-            done.append(Scored(table, [gap for part in parts for gap in part.unsolved]))
+        done = self._by_fold([scored for scored, _ in found], n_folds)
         self._warn(done)
         self._choose(done, others, costs, ("integrated_cost", "equal_cost"))
         # points in the order of the table: C outside, γ inside
@@ -288,17 +276,6 @@ verbose, max_iter
                     "cv must leave rows of every class for training in every fold, got none of "
                     f"class {missing[0]!r} in fold {k}"
                 )
-
-    def _gamma_axis(self, asked: int | Array, data: TrainingSet) -> list[float]:
-        """The values of γ; none for a kernel without."""
-        if callable(self.kernel) or self.kernel not in GAMMA_KERNELS:
-            return []
-        return make_axis(asked, *gamma_range(self.kernel, data)).values.tolist()
-
-    def _default_costs(self, data: TrainingSet, gammas: list[float], number: int) -> Array:
-        gamma = float(np.median(gammas)) if gammas else 1.0
-        diagonal = mean_diagonal(self.kernel, data.X, gamma, self.degree, self.coef0)
-        return make_axis(number, *cost_range(data.weight, LABEL_UNIT, diagonal)).values
 
     def _fit_machines(self, X: Any, y: Any, sample_weight: Any, started: float) -> None:
         """Set the machines of all rows, those first that are best at most levels."""
@@ -362,9 +339,7 @@ verbose, max_iter
 
     def _inner_level(self, tau: Any) -> float:
         check_is_fitted(self, "curves_")
-        if not (is_real(tau) and 0 < tau < 1):
-            raise refuse("tau", "a number strictly between 0 and 1", tau)
-        return float(tau)
+        return check_inner_level(tau)
 
     def _machine_at(self, tau: float) -> TauPathSVC:
         """The machine that is best at a level; that of ``best_params_`` at the ends."""

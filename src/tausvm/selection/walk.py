@@ -17,12 +17,20 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimators.data import TrainingSet
 from ..estimators.parameters import check_flag, check_jobs, check_positive, is_real, refuse
 from ..estimators.progress import caller_level
 from ..solvers import Problem, Solver, SolverOptions, SolverResult, Status, solve
 from ..solvers.problem import Point
 from ..threads import in_threads, one_blas_thread
-from .grid import check_axis
+from .grid import (
+    GAMMA_KERNELS,
+    check_axis,
+    cost_range,
+    gamma_range,
+    make_axis,
+    mean_diagonal,
+)
 from .progress import progress
 from .results import cv_results, equal_to_best
 from .settings import SelectionSettings, WalkSettings
@@ -234,6 +242,46 @@ class FoldSelection(BaseEstimator):
     @abstractmethod
     def predict(self, X: Any) -> Any:
         """Predict at the rows of X with the chosen machines."""
+
+
+class KernelSelection(FoldSelection):
+    """Base of those that fit all C at a γ on a fold as one job, for kernels with and without γ."""
+
+    gammas: Any
+    kernel: Any
+    degree: int
+    coef0: float
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.sparse = not self._precomputed
+        return tags
+
+    def _gamma_axis(self, asked: int | Array, data: TrainingSet) -> list[float]:
+        """The values of γ; none for a kernel without."""
+        if callable(self.kernel) or self.kernel not in GAMMA_KERNELS:
+            return []
+        return make_axis(asked, *gamma_range(self.kernel, data)).values.tolist()
+
+    def _cost_axis(self, number: int, data: TrainingSet, unit: float, gammas: list[float]) -> Array:
+        """So many values of C, which counts in ``unit``, spread over what the data can need."""
+        gamma = float(np.median(gammas)) if gammas else 1.0
+        diagonal = mean_diagonal(self.kernel, data.X, gamma, self.degree, self.coef0)
+        return make_axis(number, *cost_range(data.weight, unit, diagonal)).values
+
+    def _by_fold(self, parts: Sequence[Scored], n_folds: int) -> list[Scored]:
+        """What every fold has of all γ, from jobs with γ in the outer loop."""
+        done = []
+        for fold in range(n_folds):
+            here = parts[fold::n_folds]
+            table = np.concatenate([part.table for part in here], axis=1)
+            done.append(Scored(table, [gap for part in here for gap in part.unsolved]))
+        return done
 
 
 class Walk:
