@@ -123,7 +123,7 @@ class FoldSelection(BaseEstimator):
             options = options.with_(time_limit=share * self.time_limit / rounds)
         calls = [partial(job, options) for job in jobs]
         done = []
-        title = f"{type(self).__name__}: folds"
+        title = f"{type(self).__name__}: fits on folds"
         with (
             one_blas_thread(),
             np.errstate(over="ignore", invalid="ignore"),
