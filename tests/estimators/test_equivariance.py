@@ -48,9 +48,9 @@ class Machine(NamedTuple):
     def build(self, unit: float = 1.0, scale_C: bool | None = None, **more: Any) -> Any:
         """With ε, and C where that has the unit of y, in the unit of the targets."""
         params = {**self.params, **more}
-        for name in ("epsilon",):
+        for name in ("epsilon", "epsilons"):
             if name in params:
-                params[name] = params[name] * unit
+                params[name] = np.multiply(params[name], unit).tolist()
         if scale_C is not None and self.linear:
             params["scale_C"] = scale_C
         if self.linear and not scale_C:
@@ -92,6 +92,15 @@ TUNED = [
     Machine(
         "LinearSVRCV", {"Cs": [0.01, 0.3, 10.0], "cv": 3, "epsilon": 0.1, "loss": SQUARED}, False
     ),
+    Machine(
+        "LinearQuantileSVRCV",
+        {"tau": TAU, "Cs": [0.01, 0.3, 10.0], "cv": 3, "epsilons": [0.0, 0.5]},
+        True,
+    ),
+    Machine("LinearExpectileSVRCV", {"tau": TAU, "Cs": [0.01, 0.3, 10.0], "cv": 3}, False),
+    Machine("JointQuantileSVRCV", {**GRID, "tau": LEVELS, "epsilons": [0.0, 0.3]}, True),
+    Machine("JointExpectileSVRCV", {**GRID, "tau": LEVELS, "gamma_taus": [0.1, 5.0]}, False),
+    Machine("JointSVRCV", {**GRID, "epsilon": 0.1}, False),
 ]
 UNTUNED = [*KERNEL, *LINEAR, *JOINT, *PATH]
 
