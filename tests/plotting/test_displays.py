@@ -14,6 +14,8 @@ from tausvm import (
     SVR,
     SVRCV,
     ExpectileSVR,
+    JointQuantileSVRCV,
+    LinearQuantileSVRCV,
     LinearSVRCV,
     QuantileSVR,
     QuantileSVRCV,
@@ -172,6 +174,19 @@ def test_a_machine_without_gamma_has_a_curve(data, search) -> None:
     display = CVSurfaceDisplay.from_estimator(model)
     assert display.mesh_ is None
     assert len(display.line_.get_xdata()) == 2
+
+
+def test_a_selection_of_more_than_C_and_gamma_shows_the_chosen_slice(data) -> None:
+    X, y = data
+    tubes = LinearQuantileSVRCV(tau=[0.2, 0.8], Cs=[0.1, 1.0], epsilons=[0.0, 0.5, 1.0], cv=2)
+    display = CVSurfaceDisplay.from_estimator(tubes.fit(X, y), tau=0.8)
+    height = display.line_.get_ydata()[[0.1, 1.0].index(tubes.best_params_[1]["C"])]
+    assert height == -tubes.best_score_[1]
+    grid = {"Cs": [0.1, 1.0], "gammas": [0.1, 1.0, 10.0], "gamma_taus": [0.1, 5.0], "cv": 2}
+    joint = JointQuantileSVRCV(tau=[0.2, 0.8], **grid).fit(X[:60], y[:60])
+    surface = CVSurfaceDisplay.from_estimator(joint)
+    assert surface.scores.shape == (3, 2)
+    assert surface.scores.min() == -joint.best_score_
 
 
 def test_displays_draw_on_given_axes(data) -> None:
