@@ -235,6 +235,19 @@ def test_visits_are_dealt_out_by_gain(given_gains: list[float], block: int) -> N
         assert visited[i] >= visited[gain < 0.8 * gain[i]].max(initial=0) - 3
 
 
+@pytest.mark.parametrize("divisor", [1.0, 6.0, 90.0])
+def test_shrinking_as_hard_as_the_paper_tries_it(divisor: float) -> None:
+    """M, M/n̄ and M/n of section 4.6: who left too early comes back, the end is the same."""
+    case = random_case(7, "epsilon_insensitive", "none", log_C=(0.0, 0.0), shape=(60, 90))
+    solver = DualCD(adaptive=False, shrink_divisor=divisor)
+    result = solve(case.problem("csr"), solver, SolverOptions(tol=1e-8))
+    assert result.dual_gap <= 1e-8
+    best = solve(case.problem("csr"), "newton", SolverOptions(tol=1e-8))
+    np.testing.assert_allclose(result.dual_objective, best.dual_objective, rtol=1e-7)
+    with pytest.raises(ValueError, match="shrink_divisor must be a number > 0, got 0"):
+        DualCD(shrink_divisor=0)
+
+
 def test_rows_that_leave_are_not_visited() -> None:
     visits = Visits(6, 1, 0, 0.2, 0.02, 5.0)
     order = visits.order()

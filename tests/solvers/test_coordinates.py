@@ -7,24 +7,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tausvm._core.coordinates import (
+    ALL,
     HALVES,
     NEAREST,
     NEED_ROW,
     OPTIMAL,
+    RULED,
     SINGLE,
     STEPS_DONE,
     CoordinateState,
 )
 
+from tausvm import ExpectileSVR
+from tausvm.kernels import Points, make_kernel
 from tausvm.losses import DualTerms, EpsilonInsensitive, SquaredPinball
-from tausvm.operators import GivenKernel
-from tausvm.solvers import Problem
+from tausvm.operators import CachedKernel, GivenKernel
+from tausvm.solvers import SMO, Problem, SolverOptions, Status, solve
 
 from ..reference.ersvm import one_variable, theorem_7
 from .checks import certified
 
 seeds = st.integers(0, 100_000)
-KINDS = {"single": SINGLE, "halves": HALVES, "nearest": NEAREST}
+KINDS = {"single": SINGLE, "halves": HALVES, "nearest": NEAREST, "all": ALL}
 
 
 def core_steps(
@@ -44,7 +48,7 @@ def dual_value(beta: np.ndarray, K: np.ndarray, y: np.ndarray, terms: DualTerms)
     return float(0.5 * beta @ K @ beta - y @ beta + terms.value(beta).sum())
 
 
-@pytest.mark.parametrize("kind", [HALVES, NEAREST])
+@pytest.mark.parametrize("kind", [HALVES, NEAREST, ALL])
 def test_theorem_7(kind: int) -> None:
     """All four cases, from zero and from elsewhere, for kernels with k(x, x) ≠ 1."""
     rng = np.random.default_rng(0)
@@ -227,3 +231,95 @@ def test_steps_far_smaller_than_beta_still_count(kind: str) -> None:
     terms = EpsilonInsensitive(0.5).dual_terms(y, np.full(40, 3.0))
     beta = core_steps(np.zeros(40), K, y, terms, KINDS[kind], 60_000)
     assert certified(Problem(GivenKernel(K), y, terms, offset=False), beta).gap <= 1e-11
+
+
+def expectile(n: int, tau: float, C: float) -> tuple[np.ndarray, np.ndarray, DualTerms]:
+    """A Gram matrix with its targets in [−1, 1] and the terms of an expectile machine."""
+    rng = np.random.default_rng(n)
+    X = rng.uniform(-1, 1, size=(n, 2))
+    y = np.clip(np.sin(3 * X[:, 0]) + 0.4 * rng.normal(size=n), -1, 1)
+    K = np.exp(-4.0 * ((X[:, None] - X) ** 2).sum(axis=2))
+    return K, y, SquaredPinball(tau).dual_terms(y, np.full(n, C))
+
+
+def test_all_pairs_take_the_pair_of_greatest_gain() -> None:
+    K, y, terms = expectile(9, 0.3, 5.0)
+    before = dual_value(np.zeros(9), K, y, terms)
+    gain = before - dual_value(core_steps(np.zeros(9), K, y, terms, ALL), K, y, terms)
+    for i in range(9):
+        for j in range(i):
+            pair = np.ix_([i, j], [i, j])
+            value, _ = theorem_7(y[[i, j]], K[pair], 5.0, 0.3)
+            beta = np.zeros(9)
+            beta[[i, j]] = value
+            assert before - dual_value(beta, K, y, terms) <= gain + 1e-12
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
+@pytest.mark.parametrize("bound", [np.inf, 0.6])
+def test_the_running_gap_is_the_gap(kind: int, bound: float) -> None:
+    """T by what steps change, E afresh: S after every step, clipped or not (Procedure 2)."""
+    n, tau, C = 21, 0.25, 3.0
+    K, y, terms = expectile(n, tau, C)
+    rng = np.random.default_rng(1)
+    beta = rng.normal(size=n)
+    gradient = K @ beta - y
+    state = CoordinateState(beta, gradient, terms.numbers, np.diagonal(K).copy(), kind)
+    state.watch(y, 1e-6, bound)
+    for _ in range(40):
+        f = K @ beta
+        r = y - np.clip(f, -bound, bound)
+        loss = C * (np.where(r > 0, tau, 1 - tau) * r**2).sum()
+        S = 0.5 * beta @ f + loss + dual_value(beta, K, y, terms)
+        np.testing.assert_allclose(state.gap, S, rtol=1e-9, atol=1e-9)
+        if state.run(K, np.arange(n), None, 0.0, 1) == RULED:
+            assert state.gap <= 1e-6
+            break
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+@pytest.mark.parametrize("clip", [None, 1.0])
+def test_the_papers_rule_ends_a_fit(scale: float, clip: float | None) -> None:
+    """S ≤ ε·n·C at the end and not a step before, from an estimator, whatever the unit of y."""
+    n, tau, C, epsilon = 60, 0.3, 20.0, 1e-3
+    K, y, _ = expectile(n, tau, C)
+    solver = SMO(
+        paper_tol=epsilon * scale**2, clip=None if clip is None else clip * scale, neighbours=7
+    )
+    model = ExpectileSVR(
+        tau=tau, C=C, kernel="precomputed", fit_intercept=False, solver=solver, tol=1e-12
+    )
+    with pytest.warns(match="another rule than the gap ended it"):
+        result = model.fit(K, scale * y).result_
+    assert result.status is Status.STOPPED_BY_RULE
+
+    def share(at: np.ndarray) -> float:
+        f = K @ at
+        r = scale * y - (f if clip is None else np.clip(f, -clip * scale, clip * scale))
+        loss = C * (np.where(r > 0, tau, 1 - tau) * r**2).sum()
+        terms = SquaredPinball(tau).dual_terms(y, np.full(n, C))
+        S = 0.5 * at @ f + loss + dual_value(at, K, scale * y, terms)
+        return float(S / (n * C * scale**2))
+
+    assert share(result.beta) <= epsilon * (1 + 1e-9)
+    shorter = model.set_params(max_iter=result.n_iter - 1)
+    with pytest.warns(match="did not converge"):
+        assert share(shorter.fit(K, scale * y).result_.beta) > 0.999 * epsilon
+
+
+def test_settings_that_do_not_go_together_are_refused() -> None:
+    K, y, terms = expectile(12, 0.3, 1.0)
+    with pytest.raises(ValueError, match="paper_tol must be None or a number > 0, got 0"):
+        SMO(paper_tol=0)
+    with pytest.raises(ValueError, match="clip is of the rule paper_tol"):
+        SMO(clip=1.0)
+    for offset, numbers in ((True, terms), (False, EpsilonInsensitive(0.1).dual_terms(y, 1 + y))):
+        problem = Problem(GivenKernel(K), y, numbers, offset=offset)
+        with pytest.raises(ValueError, match="squared losses with epsilon=0 and without an offset"):
+            solve(problem, SMO(paper_tol=1e-3))
+    X = np.random.default_rng(0).normal(size=(4000, 1))
+    few = CachedKernel(make_kernel("rbf", 1.0), Points(X), cache_size=1.0)
+    target = X.ravel()
+    posed = Problem(few, target, SquaredPinball(0.5).dual_terms(target, np.ones(4000)), False)
+    with pytest.raises(ValueError, match="working_set='all' needs all rows"):
+        solve(posed, SMO(working_set="all"), SolverOptions(max_iter=1))

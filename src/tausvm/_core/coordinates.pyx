@@ -9,6 +9,10 @@ Kβ − y and finds the variable whose exact one-dimensional step gains most. Wo
     SINGLE   that variable alone (Algorithm 1)
     HALVES   WSS 1: the best of each half, or a pair with the previous two
     NEAREST  WSS 2: the best, with the best partner among its nearest neighbours
+    ALL      the best of all pairs, n² of them a step: what the others approximate
+
+:meth:`CoordinateState.watch` has the paper's duality gap S = T + C·E looked at after every step,
+T by what the step changes and E afresh, as in Procedure 2.
 """
 cimport cython
 from libc.math cimport INFINITY, fabs
@@ -33,10 +37,12 @@ ctypedef fused real:
 OPTIMAL = 0      # no variable gains more than tol
 STEPS_DONE = 1   # the batch is used up
 NEED_ROW = 2     # `needed` names the row of K to provide
+RULED = 3        # the gap that is watched is at its goal
 
 SINGLE = 1
 HALVES = 2
 NEAREST = 3
+ALL = 4
 
 
 cdef struct Pair:
@@ -72,7 +78,13 @@ cdef class CoordinateState:
     cdef int working_set
     cdef int64_t last_i, last_j
     cdef readonly double best_gain
-    cdef double singular
+    #: T = ⟨β, Kβ − y⟩ + Σ g(β), and the gap S = T + C·E, where they are watched
+    cdef readonly double running, gap
+    cdef double singular, goal, bound
+    cdef bint watching
+    cdef const double[::1] y
+    #: C·τ and C·(1 − τ), the loss of a unit above and below
+    cdef double[::1] above, below
     cdef readonly int64_t steps, needed
 
     def __init__(self, double[::1] beta, double[::1] gradient, const double[:, ::1] terms,
@@ -80,7 +92,7 @@ cdef class CoordinateState:
         cdef Py_ssize_t m = beta.shape[0]
         check(gradient.shape[0] == m and diagonal.shape[0] == m and terms.shape[0] == 5
               and terms.shape[1] == m, "beta, gradient, diagonal and terms must have equal lengths")
-        check(1 <= working_set <= 3, "working_set must be SINGLE, HALVES or NEAREST")
+        check(1 <= working_set <= 4, "working_set must be SINGLE, HALVES, NEAREST or ALL")
         check(neighbours >= 1, "neighbours must be at least 1")
         self.beta = beta
         self.gradient = gradient
@@ -91,10 +103,61 @@ cdef class CoordinateState:
         self.working_set = working_set if m > 1 else 1
         self.nearest = np.full((m if self.working_set == 3 else 0,
                                 min(neighbours, max(m - 1, 1))), -1, dtype=np.int64)
-        self.best_gain = INFINITY
+        self.best_gain = self.gap = INFINITY
         self.last_i = self.last_j = -1
         self.steps = 0
         self.needed = -1
+        self.watching = False
+
+    def watch(self, const double[::1] y, double goal, double bound=INFINITY):
+        """Look at the gap S after every step, predictions clipped to ±bound, until it is at most
+        ``goal``. The loss must be a square on either side, without kink or bounds."""
+        cdef Py_ssize_t m = self.beta.shape[0]
+        numbers = np.asarray(self.terms)
+        check(y.shape[0] == m, "y must have an entry for each beta")
+        check(not numbers[2].any() and np.isinf(numbers[:2]).all() and (numbers[3:5] > 0).all(),
+              "a gap is watched for squared losses without kink or bounds only")
+        self.y, self.goal, self.bound = y, goal, bound
+        self.below, self.above = 0.5 / numbers[3], 0.5 / numbers[4]
+        beta = np.asarray(self.beta)
+        ridge = np.where(beta > 0, numbers[4], numbers[3])
+        self.running = float(beta @ np.asarray(self.gradient) + 0.5 * (ridge * beta) @ beta)
+        self.gap = self.running + self.losses()
+        self.watching = True
+
+    cdef double losses(self) noexcept nogil:
+        """C·E: the losses at the predictions as they are, or clipped."""
+        cdef Py_ssize_t k, q, m = self.beta.shape[0], whole = m - m % 8
+        cdef double r, total = 0, bound = self.bound
+        cdef bint clipped = bound < INFINITY
+        cdef double[8] sums
+        cdef double* gradient = &self.gradient[0]
+        cdef const double* y = &self.y[0]
+        cdef const double* above = &self.above[0]
+        cdef const double* below = &self.below[0]
+        for q in range(8):
+            sums[q] = 0
+        for k in range(0, whole, 8):  # eight sums side by side, for vector instructions
+            if clipped:
+                for q in range(8):
+                    r = y[k + q] - min(max(gradient[k + q] + y[k + q], -bound), bound)
+                    sums[q] += (above[k + q] if r > 0 else below[k + q]) * r * r
+            else:
+                for q in range(8):
+                    r = -gradient[k + q]
+                    sums[q] += (above[k + q] if r > 0 else below[k + q]) * r * r
+        for k in range(whole, m):
+            r = y[k] - min(max(gradient[k] + y[k], -bound), bound)
+            total += (above[k] if r > 0 else below[k]) * r * r
+        for q in range(8):
+            total += sums[q]
+        return total
+
+    cdef double running_change(self, Py_ssize_t k, double b) noexcept nogil:
+        """What T gains by βₖ ← b alone: the paper's −U, in β = α − β′."""
+        cdef double d = b - self.beta[k]
+        return (d * (2.0 * self.gradient[k] + self.y[k] + self.diagonal[k] * d)
+                + self.term_change(k, b))
 
     cdef double term_change(self, Py_ssize_t k, double b) noexcept nogil:
         """g(b) − g(βₖ), by differences: steps far smaller than βₖ keep their digits."""
@@ -233,7 +296,7 @@ cdef class CoordinateState:
 
     def run(self, const real[:, :] rows, const int64_t[::1] slots, const int64_t[::1] gather,
             double tol, int64_t max_steps):
-        """Up to ``max_steps`` steps; returns OPTIMAL, STEPS_DONE or NEED_ROW (see PairState)."""
+        """Up to ``max_steps`` steps; returns OPTIMAL, STEPS_DONE, NEED_ROW (see PairState) or RULED."""
         cdef Py_ssize_t m = self.beta.shape[0], half = m // 2
         if m == 0:
             self.best_gain = 0
@@ -241,10 +304,16 @@ cdef class CoordinateState:
         check_rows(rows.shape[1], rows.strides[1], sizeof(real), rows.shape[0], slots, gather, m)
         cdef bint gathering = gather is not None
         cdef real[::1] scratch_i, scratch_j
+        if self.working_set == 4:
+            missing = np.flatnonzero(np.asarray(slots) < 0)
+            if len(missing):  # every pair is looked at, so every row is needed
+                self.needed = missing[0]
+                return NEED_ROW
         if gathering:
             scratch_i, scratch_j = np.empty((2, m), np.float32 if real is float else np.float64)
         cdef const real* row_i
         cdef const real* row_j
+        cdef const real* row_all
         cdef Py_ssize_t i = 0, j = 0, k, p, q, anchor
         cdef int64_t first = 0, second = 0
         cdef double gain_i = 0, gain_j = 0, step_i, step_j, value, top_gain
@@ -270,6 +339,9 @@ cdef class CoordinateState:
                         j = first
                         top_gain = gain_j
                 self.best_gain = top_gain
+                if self.watching and self.gap <= self.goal:
+                    status = 3
+                    break
                 if top_gain <= tol:
                     status = 0
                     break
@@ -287,6 +359,8 @@ cdef class CoordinateState:
                     value = self.best_single(i, self.diagonal[i] * self.beta[i]
                                              - self.gradient[i])
                     step_i = value - self.beta[i]
+                    if self.watching:
+                        self.running += self.running_change(i, value)
                     self.beta[i] = value
                 else:
                     row_j = working_row(rows, slots, gather, gathering, j, scratch_j)
@@ -319,11 +393,28 @@ cdef class CoordinateState:
                             if trial.gain > best.gain:
                                 best = trial
                                 q = p
+                    if kind == 4:
+                        # the baseline: every pair there is
+                        for k in range(m):
+                            row_all = working_row(rows, slots, gather, gathering, k, scratch_j)
+                            for p in range(k):
+                                if self.box and self.most_gain(k, p, row_all[p]) <= best.gain:
+                                    continue
+                                trial = self.solve_pair(k, p, row_all[p])
+                                if trial.gain > best.gain:
+                                    best = trial
+                                    anchor = k
+                                    q = p
+                        i, j = anchor, q
+                        row_i = working_row(rows, slots, gather, gathering, i, scratch_i)
+                        row_j = working_row(rows, slots, gather, gathering, j, scratch_j)
                     if slots[q] < 0:
                         self.needed = q
                         status = 2
                         break
-                    if anchor != i:
+                    if kind == 4:
+                        pass
+                    elif anchor != i:
                         i, j = anchor, q
                         row_i = row_j
                         row_j = working_row(rows, slots, gather, gathering, j, scratch_i)
@@ -332,6 +423,10 @@ cdef class CoordinateState:
                         row_j = working_row(rows, slots, gather, gathering, j, scratch_j)
                     step_i = best.beta_i - self.beta[i]
                     step_j = best.beta_j - self.beta[j]
+                    if self.watching:
+                        self.running += (self.running_change(i, best.beta_i)
+                                         + self.running_change(j, best.beta_j)
+                                         + 2.0 * row_i[j] * step_i * step_j)
                     self.beta[i] = best.beta_i
                     self.beta[j] = best.beta_j
                     self.last_i = i
@@ -343,5 +438,7 @@ cdef class CoordinateState:
                     self.room[0, j] = self.terms[0, j] - self.beta[j]
                     self.room[1, j] = self.terms[1, j] - self.beta[j]
                 self.gains(row_i, row_j, step_i, step_j, &first, &gain_i, &second, &gain_j)
+                if self.watching:
+                    self.gap = self.running + self.losses()
         self.steps += done
         return status

@@ -4,31 +4,31 @@ With an offset (the SMO-SVR note): pairs of variables by one-sided derivatives o
 indices, the second by second-order gain; shrinking with a final check on the full set.
 
 Without (the ER-SVM paper, Algorithms 1 and 2): one variable of maximal gain, or an exact
-pair from WSS 1 or WSS 2.
+pair from WSS 1, from WSS 2 or from all pairs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.coordinates import HALVES, NEAREST, SINGLE
+from .._core.coordinates import ALL, HALVES, NEAREST, RULED, SINGLE
 from .._core.pairs import NEED_ROW, OPTIMAL
 from .cores import core_on
 from .monitor import Monitor
 from .problem import Point, Problem
-from .result import SolverOptions, SolverResult
+from .result import SolverOptions, SolverResult, Status
 from .solver import Solver
 from .working import Derivatives, starting_point
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-_CORE_NUMBERS = {"nearest": NEAREST, "halves": HALVES, "single": SINGLE}
+_CORE_NUMBERS = {"nearest": NEAREST, "halves": HALVES, "single": SINGLE, "all": ALL}
 #: how variables are chosen without an offset
 WORKING_SETS = tuple(_CORE_NUMBERS)
 
@@ -39,10 +39,18 @@ class SMO(Solver):
 
     name: ClassVar[str] = "smo"
 
-    #: without an offset: "nearest" (WSS 2), "halves" (WSS 1) or "single" (one variable)
+    #: without an offset: "nearest" (WSS 2), "halves" (WSS 1), "single" (one variable), or "all"
+    #: (the best of all pairs, n² a step: the baseline that the others approximate)
     working_set: str = "nearest"
     #: how many nearest points WSS 2 considers; the paper's choice
     neighbours: int = 15
+    #: without an offset, squared losses with ε = 0: stop as well at S ≤ this·Σc, the paper's rule
+    #: S ≤ ε/(2λ) with C = 1/(2nλ), looked at after every step by its Procedure 2. It is an absolute
+    #: rule and says nothing of the relative gap: unless that is within ``tol`` too, the status is
+    #: ``STOPPED_BY_RULE``
+    paper_tol: float | None = None
+    #: with ``paper_tol``: predictions are clipped to ± this in S, the paper's ER-SVM*
+    clip: float | None = None
     #: with an offset: leave settled variables out until the final check
     shrinking: bool = True
     #: the share of variables above which shrinking leaves nobody out
@@ -61,10 +69,32 @@ class SMO(Solver):
             raise ValueError(f"working_set must be one of {names}, got {self.working_set!r}")
         if not isinstance(self.neighbours, Integral) or self.neighbours < 1:
             raise ValueError(f"neighbours must be an integer >= 1, got {self.neighbours!r}")
+        for name in ("paper_tol", "clip"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} must be None or a number > 0, got {value!r}")
+        if self.clip is not None and self.paper_tol is None:
+            raise ValueError(f"clip is of the rule paper_tol, which is None, got {self.clip!r}")
+
+    def _check(self, problem: Problem) -> None:
+        """A ValueError for a problem that these settings are not for."""
+        if self.working_set == "all" and not problem.offset and not problem.operator.whole:
+            raise ValueError(
+                "working_set='all' needs all rows of the kernel matrix at once, and "
+                f"cache_size holds {problem.operator.capacity} of {problem.n}"
+            )
+        if self.paper_tol is not None and (
+            problem.offset or not problem.terms.smooth or problem.terms.kink.any()
+        ):
+            raise ValueError(
+                f"paper_tol={self.paper_tol!r} is a rule for squared losses with epsilon=0 and "
+                "without an offset"
+            )
 
     def solve(
         self, problem: Problem, options: SolverOptions, start: Point | None = None
     ) -> SolverResult:
+        self._check(problem)
         monitor = Monitor(problem, options, self.name)
         beta, gradient = starting_point(problem, start)
         run = _Run(self, problem, options, monitor)
@@ -79,6 +109,10 @@ class SMO(Solver):
                 if monitor.exact is not None:  # the gradient was replaced by the exact one
                     at = Derivatives.at(problem, beta, gradient)
                 n_iter = run.visit(beta, gradient, at, n_iter)
+                if run.ruled:
+                    monitor.check_gradient(beta, gradient, n_iter, at.offset)
+                    monitor.status = Status.STOPPED_BY_RULE
+                    break
         return monitor.result(Point.of(beta), n_iter)
 
 
@@ -92,6 +126,8 @@ class _Run:
         self.monitor = monitor
         self.batch = max(settings.fewest_steps, int(settings.batch_share * problem.n))
         self.state: _State | None = None
+        #: whether the paper's rule holds
+        self.ruled = False
 
     def visit(self, beta: Array, gradient: Array, at: Derivatives, n_iter: int) -> int:
         """A batch on everybody, or some on those whom shrinking leaves; the steps taken by then."""
@@ -104,7 +140,8 @@ class _Run:
             left = limit - n_iter if limit >= 0 else self.batch
             steps, optimal = self.state.run(tol, min(self.batch, left))
             n_iter += steps
-            if optimal or self.monitor.out_of_time() or 0 <= limit <= n_iter:
+            self.ruled = self.state.ruled
+            if optimal or self.ruled or self.monitor.out_of_time() or 0 <= limit <= n_iter:
                 break
         if active is not None:
             self.state.restore(beta, gradient)
@@ -138,6 +175,14 @@ class _State:
         self.offset = problem.offset
         kind = _CORE_NUMBERS[settings.working_set]
         self.core = core_on(problem, index, self.beta, self.gradient, kind, settings.neighbours)
+        self.ruled = False
+        if settings.paper_tol is not None:
+            # Σc of the losses cτr² and c(1 − τ)r², whose ridges are 1/(2cτ) and 1/(2c(1 − τ))
+            costs = (0.5 / problem.terms.numbers[3:]).sum()
+            bound = np.inf if settings.clip is None else settings.clip / problem.units.scale
+            goal = settings.paper_tol * costs / problem.units.scale**2
+            coordinates: Any = self.core  # without an offset it is a CoordinateState
+            coordinates.watch(np.ascontiguousarray(problem.y), goal, bound)
 
     def run(self, tol: float, batch: int) -> tuple[int, bool]:
         """A batch of steps: how many were taken, and whether no step was left to take."""
@@ -147,6 +192,7 @@ class _State:
             left = batch - (self.core.steps - before)
             slots = self.gram.slots[self.index]
             status = self.core.run(self.gram.rows, slots, self.active, goal, left)
+            self.ruled = status == RULED
             if status != NEED_ROW:
                 return self.core.steps - before, status == OPTIMAL
             self.gram.require(self.index[[self.core.needed]])
