@@ -5,6 +5,7 @@ from functools import partial
 import joblib
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.metrics import mean_pinball_loss
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, TimeSeriesSplit
 from sklearn.preprocessing import StandardScaler
@@ -220,3 +221,11 @@ def test_grid_grows_at_the_border():
     best = model.cv_results_["params"][model.best_index_]
     assert best == model.best_params_
     assert model.cv_results_["rank_test_score"][model.best_index_] == 1
+
+
+def test_hundreds_of_thousands_of_sparse_features():
+    """The default widths grow with the dimension, whose power float64 cannot hold any more."""
+    X = sp.random(60, 400_000, 1e-4, format="csr", random_state=0)
+    y = np.random.default_rng(0).normal(size=60)
+    model = SVRCV(Cs=[0.1, 1.0], cv=2).fit(X, y)
+    assert np.isfinite(model.predict(X)).all() and np.isfinite(model.best_params_["gamma"])

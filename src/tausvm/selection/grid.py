@@ -98,7 +98,9 @@ def gamma_range(kernel: Any, data: TrainingSet) -> tuple[float, float]:
         return 1e-3 * centre, 1e2 * centre
     half_range = np.sqrt(3.0 * variance)  # of a uniform feature of that variance
     typical = np.sqrt(2.0 * d * variance)  # root mean square distance of two points
-    widest = max(5.0 * half_range * min((1.0 + 5.0 / n) ** d, 2.0), 2.0 * typical)
+    # the power itself overflows for hundreds of thousands of features
+    growth = (1.0 + 5.0 / n) ** d if d * np.log1p(5.0 / n) < np.log(2.0) else 2.0
+    widest = max(5.0 * half_range * growth, 2.0 * typical)
     narrowest = 0.2 * half_range * n ** (-1.0 / d) * max(1.0, np.sqrt(d / FEW_FEATURES))
     if kernel == "laplacian":  # city-block distances are √d as large
         return 1.0 / (widest * np.sqrt(d)), 1.0 / (narrowest * np.sqrt(d))
