@@ -63,7 +63,11 @@ class Store:
         file = self.file(name)
         if not file.is_file():
             return []
-        return [Record(**json.loads(line)) for line in file.read_text("utf-8").splitlines()]
+        lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+        # two runs at a time may have done a piece both; the later one counts
+        return [
+            Record(**line) for line in {json.dumps(each["piece"]): each for each in lines}.values()
+        ]
 
     def keep(self, name: str, record: Record) -> None:
         """Note it at once: a run that is stopped goes on after it."""

@@ -48,10 +48,21 @@ class Shape:
     make: Callable[[int, int, int], tuple[Any, Array]]
 
 
+#: columns that targets depend on, the most frequent ones: a hundredth of the paper's rows could not
+#: tell anything of weights on all of hundreds of thousands
+TELLING = 200
+
+
+def target(X: Any, seed: int, noise: float) -> Array:
+    """Standardised, linear in the most frequent columns, with t-distributed noise."""
+    counts = np.bincount(X.indices, minlength=X.shape[1])
+    return linear_target(X[:, np.argsort(-counts)[:TELLING]], seed, noise)
+
+
 def words(n: int, d: int, entries: int) -> tuple[Any, Array]:
     """Documents with volatilities from −7.90 to −0.52."""
     X = sparse_rows(n, d, entries, seed=2)
-    return X * 0.01, onto(linear_target(X, 3, 0.7), -7.9, -0.52)
+    return X * 0.01, onto(target(X, 3, 0.7), -7.9, -0.52)
 
 
 def log_counts(n: int, d: int, entries: int) -> tuple[Any, Array]:
@@ -59,19 +70,19 @@ def log_counts(n: int, d: int, entries: int) -> tuple[Any, Array]:
     X = sparse_rows(n, d, entries, seed=6, power=1.0)
     rng = np.random.default_rng(7)
     X.data = np.log1p(rng.geometric(0.6, size=X.nnz).astype(np.float64))
-    return X, onto(linear_target(X, 8, 0.7), -7.9, -0.52)
+    return X, onto(target(X, 8, 0.7), -7.9, -0.52)
 
 
 def clicks(n: int, d: int, entries: int) -> tuple[Any, Array]:
     """Zeros and ones of pages and advertisements; rates, most of them near 0."""
     X = sparse_rows(n, d, entries, seed=9, values="binary", power=0.9)
-    return X, onto(np.exp(1.2 * linear_target(X, 10, 1.0)), 0.0, 1.0)
+    return X, onto(np.exp(0.5 * target(X, 10, 1.0)), 0.0, 1.0)
 
 
 def answers(n: int, d: int, entries: int) -> tuple[Any, Array]:
     """Zeros and ones of students and problems; right or wrong."""
     X = sparse_rows(n, d, entries, seed=4, values="binary")
-    return X, (linear_target(X, 5, 1.0) > -1.0).astype(np.float64)
+    return X, (target(X, 5, 1.0) > -1.0).astype(np.float64)
 
 
 SHAPES = {
@@ -665,8 +676,11 @@ def report_tuned(records: list[Record]) -> str:
         five[-1] += [beside(ls[2], 8), ls[3]]
     text = (
         "Generated data of the paper's shapes, so that its conclusions can be compared and not "
-        "its digits, which stand in brackets; and 1,176 of its own rows of MSD. C and ε by folds "
-        "from every other value of its grids; unit rows unless a column says raw.\n\n**Table 2**: "
+        "its digits, which stand in brackets; and 1,176 of its own rows of MSD, whose errors are "
+        "above the printed ones by what a five-hundredth of its training rows costs. Generated "
+        "MSD has centred features, so that without a bias nothing comes near its targets. C and "
+        "ε by folds from every other value of its grids; unit rows unless a column says "
+        "raw.\n\n**Table 2**: "
         "linear (L1 loss) and RBF, both tuned; RBF seconds are of the whole search.\n\n"
     )
     text += table(["data", "n", "ε", "C", "linear MSE", "s", "ε, RBF", "RBF MSE", "RBF s"], two)
