@@ -129,7 +129,9 @@ CALLS: dict[str, Callable[[], Any]] = {
         zeros(3), zeros(3), terms(3), np.ones(4)
     ),
     "coordinates: neighbours": lambda: coordinate_state(working_set=3, neighbours=0),
-    "coordinates: working set": lambda: coordinate_state(working_set=4),
+    "coordinates: working set": lambda: coordinate_state(working_set=5),
+    "coordinates: watched targets": lambda: coordinate_state().watch(zeros(2), 1.0),
+    "coordinates: watched loss": lambda: coordinate_state().watch(zeros(3), 1.0),
     "coordinates: slot beyond rows": lambda: coordinate_state().run(
         np.ones((2, 3), dtype=np.float32), places(0, 1, 2), None, 0.0, 1
     ),
@@ -192,6 +194,7 @@ def test_what_fits_is_taken() -> None:
     sweep()
     assert pair_state().run(np.eye(3), places(0, 1, 2), None, 0.0, 1) == pairs.OPTIMAL
     coordinate_state(working_set=3).run(np.eye(3), places(0, 1, 2), places(0, 1, 2), 0.0, 1)
+    coordinate_state(working_set=4).run(np.eye(3), places(0, 1, 2), places(0, 1, 2), 0.0, 1)
 
 
 @pytest.mark.parametrize("index_type", [np.int32, np.int64])

@@ -116,7 +116,7 @@ cdef class CoordinateState:
         numbers = np.asarray(self.terms)
         check(y.shape[0] == m, "y must have an entry for each beta")
         check(not numbers[2].any() and np.isinf(numbers[:2]).all() and (numbers[3:5] > 0).all(),
-              "a gap is watched for squared losses without kink or bounds only")
+              "a watched gap must be of squared losses without kink or bounds")
         self.y, self.goal, self.bound = y, goal, bound
         self.below, self.above = 0.5 / numbers[3], 0.5 / numbers[4]
         beta = np.asarray(self.beta)
