@@ -1,15 +1,14 @@
-"""Which features matter, and what it is worth to know: a problem of ten, of which six count.
+"""
+Which features matter, and what it is worth to know
+===================================================
 
-Five move the target, and one moves its spread alone: what is uncertain here is predictable too.
-A tuned machine finds them by itself. Its test loss, beside that of the same machine that takes the
-features as they are:
+A problem of ten features, of which six count: five move the target, and one moves its spread
+alone, so that what is uncertain here is predictable too. A tuned machine finds them by itself.
 """
 
 from __future__ import annotations
 
-import matplotlib
-
-matplotlib.use("Agg")
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.metrics import mean_pinball_loss
 
@@ -31,6 +30,8 @@ rng = np.random.default_rng(0)
 X, y = draw(400, rng)
 X_test, y_test = draw(4000, rng)
 
+# %%
+# The loss on new rows, beside that of the same machine that takes the features as they are.
 learned = QuantileSVRCV(tau=TAUS, Cs=5, gammas=5).fit(X, y)
 plain = QuantileSVRCV(tau=TAUS, Cs=5, gammas=5, feature_metric=None, kernel="rbf").fit(X, y)
 print("mean pinball loss on new rows")
@@ -40,6 +41,8 @@ for name, model in (("learned features", learned), ("as they are", plain)):
     told = ", ".join(f"τ = {tau:g}: {loss:.3f}" for tau, loss in zip(TAUS, losses, strict=True))
     print(f"  {name:<17} {told}")
 print(f"kernel: {learned.kernel_}")
-display = FeatureImportanceDisplay.from_estimator(learned, feature_names=NAMES)
-display.figure_.savefig("learned_features.png", dpi=120)
-print("picture: learned_features.png")
+
+# %%
+# What the features count for.
+FeatureImportanceDisplay.from_estimator(learned, feature_names=NAMES)
+plt.show()

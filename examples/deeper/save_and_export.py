@@ -1,4 +1,6 @@
-"""A model for other people: saved without pickle, exported to ONNX, explained in a page.
+"""
+A model for other people: a safe file, ONNX, a report page
+==========================================================
 
 Needs ``pip install 'tausvm[models,onnx]' onnxruntime``.
 """
@@ -6,7 +8,9 @@ Needs ``pip install 'tausvm[models,onnx]' onnxruntime``.
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import matplotlib.pyplot as plt
 import numpy as np
 import onnxruntime
 from sklearn.datasets import load_diabetes
@@ -23,34 +27,49 @@ study = load_diabetes(scaled=False)
 X_train, X_test, y_train, y_test = train_test_split(study.data, study.target, random_state=0)
 levels = QuantileSVR(tau=[0.05, 0.5, 0.95], C=4, gamma=0.01)
 model = make_pipeline(StandardScaler(), levels).fit(X_train, y_train)
+folder = TemporaryDirectory()
+here = Path(folder.name)
 
-# a file without pickle: nothing in it is run when it is read
-save(model, "model.skops", card={"target": "progression after a year"})
-same = load("model.skops")
+# %%
+# A file without pickle: nothing in it is run when it is read.
+save(model, here / "model.skops", card={"target": "progression after a year"})
+same = load(here / "model.skops")
 print("the same bits:", bool((same.predict(X_test) == model.predict(X_test)).all()))
-print("written by tausvm", read_info("model.skops").versions["tausvm"])
+print("written by tausvm", read_info(here / "model.skops").versions["tausvm"])
 
-damaged = bytearray(Path("model.skops").read_bytes())
+# %%
+# A file that was damaged is refused.
+damaged = bytearray((here / "model.skops").read_bytes())
 damaged[len(damaged) // 2] ^= 1
-Path("damaged.skops").write_bytes(damaged)
+(here / "damaged.skops").write_bytes(damaged)
 try:
-    load("damaged.skops")
+    load(here / "damaged.skops")
 except ModelFileError as error:
-    print("refused:", error)
+    print("refused:", str(error).replace(folder.name, "…"))
 
-# a graph that runs without Python
-to_onnx(model, "model.onnx")
-session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
+# %%
+# A graph that runs without Python.
+to_onnx(model, here / "model.onnx")
+session = onnxruntime.InferenceSession(here / "model.onnx", providers=["CPUExecutionProvider"])
 (exported,) = session.run(["prediction"], {"X": X_test})
 print(f"onnxruntime differs by at most {np.abs(exported - model.predict(X_test)).max():.1e}")
 
-# a page for a browser, about patients that the model has not seen
+# %%
+# A page for a browser, about patients that the model has not seen.
 write_report(
     model,
     X_test,
     y_test,
-    "report.html",
+    here / "report.html",
     target_name="progression after a year",
     feature_names=list(study.feature_names),
 )
-print("open report.html in a browser:", Path("report.html").stat().st_size // 1024, "kB")
+print("a page of", (here / "report.html").stat().st_size // 1024, "kB, for any browser")
+
+# %%
+# What was exported and what was saved predict the same.
+figure, ax = plt.subplots(figsize=(4.4, 4.2), layout="constrained")
+ax.plot(model.predict(X_test), exported, ".")
+ax.set(xlabel="predicted by scikit-learn's pipeline", ylabel="by onnxruntime")
+plt.show()
+folder.cleanup()

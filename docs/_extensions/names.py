@@ -1,0 +1,90 @@
+"""Names in the text that lead to the reference.
+
+A page writes `QuantileSVR` or `GridSearchCV` as code, as it would in any editor; here such words
+become links where one public name is meant: of tausvm first, else of scikit-learn, NumPy or pandas.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+
+#: modules whose names are public, besides those that the package itself exports
+MODULES = ("metrics", "plotting", "losses", "report", "persistence", "export", "exceptions")
+#: short words that pages write as code in another sense
+NOT_NAMES = {"predict", "load", "save", "Pipeline.fit"}
+
+
+@cache
+def known_names() -> dict[str, str]:
+    """What a page may write, and the full name that it means."""
+    import tausvm
+
+    found = {}
+    for name in tausvm.__all__:
+        if not name.startswith("_"):
+            found[name] = found[f"tausvm.{name}"] = f"tausvm.{name}"
+    for short in MODULES:
+        module = import_module(f"tausvm.{short}")
+        for name in getattr(module, "__all__", ()):
+            full = f"tausvm.{short}.{name}"
+            found.setdefault(full, full)
+            if name not in NOT_NAMES:
+                found.setdefault(name, full)
+    for info in pkgutil.iter_modules(tausvm.__path__):
+        if not info.name.startswith("_"):
+            found.setdefault(f"tausvm.{info.name}", f"tausvm.{info.name}")
+    return found
+
+
+@cache
+def names_of_others() -> dict[str, str]:
+    """scikit-learn's public classes by their last name, where ours do not have it."""
+    from inventories import sklearn_names
+
+    return {
+        full.rpartition(".")[2]: full
+        for full, (role, _) in sklearn_names().items()
+        if role == "class" and full.rpartition(".")[2] not in known_names()
+    }
+
+
+class LinkNames(SphinxTransform):
+    """Turn literals that name something public into references, the first of a section."""
+
+    default_priority = 400
+
+    def apply(self, **kwargs: Any) -> None:
+        for literal in list(self.document.findall(nodes.literal)):
+            if isinstance(literal.parent, (nodes.reference, addnodes.pending_xref, nodes.title)):
+                continue
+            written = literal.astext()
+            word = written.split("(")[0] if written.count("(") == 1 else written
+            full = known_names().get(word) or names_of_others().get(word)
+            if full is None and word.startswith(("sklearn.", "numpy.", "pandas.", "np.", "pd.")):
+                full = word.replace("np.", "numpy.", 1) if word.startswith("np.") else word
+            if full is None:
+                continue
+            reference = addnodes.pending_xref(
+                "",
+                refdomain="py",
+                reftype="obj",
+                reftarget=full,
+                refexplicit=True,
+                refwarn=False,
+            )
+            reference["py:module"] = reference["py:class"] = None
+            literal.replace_self(reference)
+            reference += literal
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_transform(LinkNames)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
