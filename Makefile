@@ -11,7 +11,7 @@ SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__p
 # the tests' matrices are small: BLAS threads would only wait for each other
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-browser test-oldest test-wheel test-interop sanitize lint docs clean
+.PHONY: demo test test-slow test-browser test-oldest test-wheel test-interop sanitize lint docs check-site clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/python -m tausvm.demo
@@ -49,12 +49,16 @@ lint: $(VENV)/test.stamp
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-# warnings are errors
-docs: $(VENV)/test.stamp
+# warnings are errors; examples that did not change are not run again
+docs: $(VENV)/docs.stamp
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
 
+# every page of the site in chromium: links, console, width, on a phone and a desk, light and dark
+check-site: docs
+	$(BIN)/python -m tests.site docs/_build/html
+
 clean:
-	rm -rf $(VENV) .venv-oldest .wheel .sanitize dist demo docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .wheel .sanitize dist demo docs/_build docs/generated docs/examples docs/portraits .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -type d -name __pycache__ -exec rm -rf {} +
 
 # The build's own requirements go into .venv too: no second copy of them is fetched for an
@@ -79,3 +83,8 @@ $(VENV)/demo.stamp: $(VENV)/build.stamp $(SOURCES)
 $(VENV)/test.stamp: $(VENV)/build.stamp $(SOURCES)
 	$(BUILD_AND_INSTALL) '.[plot,test,docs]'
 	touch $(VENV)/demo.stamp $@
+
+# the site's examples show packages of others, too
+$(VENV)/docs.stamp: $(VENV)/test.stamp
+	$(BUILD_AND_INSTALL) '.[plot,test,docs,interop]'
+	touch $@

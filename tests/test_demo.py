@@ -73,6 +73,7 @@ def test_example_runs(script: Path, tmp_path: Path, monkeypatch, capsys) -> None
     if script.stem in SHOWS:
         package = SHOWS[script.stem]
         pytest.importorskip(package, reason=f"the example shows {package}: pip install {package}")
+    pytest.importorskip("matplotlib").use("Agg")  # no windows
     monkeypatch.chdir(tmp_path)
     names = runpy.run_path(str(script), run_name="__main__")
     assert capsys.readouterr().out

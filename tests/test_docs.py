@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 import re
 import shutil
 import subprocess
@@ -14,13 +16,14 @@ import pytest
 
 import tausvm
 
-from .blocks import ROOT, python_blocks, run_blocks
+from .blocks import ROOT, run_blocks, snippets
+from .site import broken_links, check
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES[1:] if python_blocks(page)], ids=lambda page: page.name
+    "page", [page for page in PAGES[1:] if snippets(page)], ids=lambda page: page.name
 )
 def test_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -50,14 +53,85 @@ def test_the_walks_name_modules_that_exist() -> None:
         assert find_spec(f"tausvm.{name}") or hasattr(import_module(package), last), name
 
 
-def test_pages_build_without_warnings(tmp_path: Path) -> None:
-    pytest.importorskip("sphinx", reason="the pages are built with the docs extra")
+@pytest.fixture(scope="module")
+def built_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages, with examples that are shown and not run, and no pictures of classes."""
+    for package in ("sphinx", "pydata_sphinx_theme", "sphinx_gallery"):
+        pytest.importorskip(package, reason="the pages are built with the docs extra")
     # a copy: the build writes pages of its own beside the sources
-    source = tmp_path / "docs"
-    shutil.copytree(ROOT / "docs", source, ignore=shutil.ignore_patterns("_build", "generated"))
+    folder = tmp_path_factory.mktemp("site")
+    made = shutil.ignore_patterns("_build", "generated", "examples", "portraits", "__pycache__")
+    shutil.copytree(ROOT / "docs", folder / "docs", ignore=made)
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    shutil.copy(ROOT / "CHANGELOG.md", folder)
+    command = [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html"]
     built = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", source, tmp_path / "html"],
+        [*command, folder / "docs", folder / "html"],
         capture_output=True,
         text=True,
+        env={**os.environ, "TAUSVM_DOCS": "quick"},
     )
     assert built.returncode == 0, built.stderr
+    return folder / "html"
+
+
+def test_links_of_the_site_lead_somewhere(built_site: Path) -> None:
+    looked_at = list(broken_links(built_site))
+    assert len(looked_at) > 1000
+    assert not [(page.name, reason) for page, reason in looked_at if reason]
+
+
+def test_names_lead_to_the_reference_and_beyond(built_site: Path) -> None:
+    page = (built_site / "guide.html").read_text(encoding="utf-8")
+    assert 'href="generated/tausvm.QuantileSVRCV.html#tausvm.QuantileSVRCV"' in page
+    scaler = "modules/generated/sklearn.preprocessing.StandardScaler.html"
+    assert f"https://scikit-learn.org/stable/{scaler}#sklearn.preprocessing.StandardScaler" in page
+
+
+@pytest.mark.slow
+def test_the_site_in_a_browser(built_site: Path) -> None:
+    report = check(built_site)
+    assert report.views == 4 * report.pages > 200
+    assert not report.wrong
+
+
+@pytest.fixture
+def extensions(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sphinx", reason="the pages are built with the docs extra")
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_extensions")
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [thing for name in tausvm.__all__ if isinstance(thing := getattr(tausvm, name), type)],
+    ids=lambda cls: cls.__name__,
+)
+@pytest.mark.usefixtures("extensions")
+def test_every_parameter_is_written_out(cls: type) -> None:
+    written_out = import_module("written_out").written_out
+    told = written_out(cls, "Parameters")
+    assert sorted(entry.name for entry in told) == sorted(inspect.signature(cls).parameters)
+    for entry in told:
+        text = " ".join(entry.body)
+        assert text or entry.kind, f"{entry.name} is not described"
+        assert "As in :class:" not in text, f"{entry.name} sends its reader elsewhere: {text}"
+
+
+@pytest.mark.usefixtures("extensions")
+def test_formulas_of_docstrings_are_set() -> None:
+    mathml = import_module("mathml")
+    lines = inspect.cleandoc(tausvm.QuantileSVR.__doc__ or "").split("\n")
+    mathml.typeset(lines)
+    (tex,) = [line.strip() for line in lines if "aligned" in line]
+    assert r"\text{primal}\quad&\min _{f, b}" in tex
+    assert r"\tfrac{1}{2}\|f\|^{2} + \sum _{i} c_{i}" in tex
+    assert "<math" in mathml.mathml(tex, block=True)
+
+
+@pytest.mark.usefixtures("extensions")
+def test_plain_text_that_is_no_formula_stays_code() -> None:
+    is_formula = import_module("mathml").is_formula
+    assert is_formula("½‖f‖² + Σᵢ cᵢ")
+    assert not is_formula("repeat\n    β ← β + 1")
+    assert not is_formula("tausvm fit a.csv --tau 0.5")
+    assert not is_formula("pip install '.[plot,cli]'")

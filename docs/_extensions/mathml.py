@@ -167,10 +167,8 @@ def tex_of_block(lines: list[str]) -> str:
     return "\\begin{aligned}" + r"\\".join(rows) + "\\end{aligned}"
 
 
-def _typeset_docstring(
-    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
-) -> None:
-    """Turn the literal blocks of a docstring that are formulas into maths."""
+def typeset(lines: list[str]) -> None:
+    """Turn the literal blocks of a docstring's lines that are formulas into maths, in place."""
     text, position = list(lines), 0
     lines.clear()
     while position < len(text):
@@ -193,6 +191,12 @@ def _typeset_docstring(
             tex = tex_of_block([row[margin:] for row in block])
             lines += [" " * indent + ".. math::", "", " " * (indent + 4) + tex, ""]
         position = end
+
+
+def _typeset_docstring(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    typeset(lines)
 
 
 class TypesetBlocks(SphinxTransform):
