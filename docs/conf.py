@@ -42,7 +42,7 @@ extensions = [
     "written_out",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "**/README.md", "**/GALLERY_HEADER.rst"]
+exclude_patterns = ["_build", "**/README.md"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "tausvm"
@@ -51,6 +51,7 @@ html_css_files = ["site.css"]
 html_logo = "_static/logo.svg"
 html_favicon = "_static/logo.svg"
 html_show_sphinx = False
+html_context = {"default_mode": "auto"}
 html_copy_source = False
 html_show_sourcelink = False
 html_sidebars = {"index": [], "changelog": [], "versions": []}
@@ -73,11 +74,12 @@ html_theme_options = {
 lexers["mermaid"] = TextLexer()  # drawn where a page is shown by others, legible text here
 
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # numpydoc shows the types that the docstrings state
 numpydoc_show_class_members = False  # the template lists our methods, not scikit-learn's
 numpydoc_xref_param_type = False
 myst_heading_anchors = 3
-myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath", "substitution"]
+myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "dollarmath", "substitution"]
 myst_substitutions = {"release": release}
 myst_dmath_double_inline = True
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

@@ -84,6 +84,11 @@ class Browser:
         entries = self._call("/se/log", {"type": "browser"})
         return [entry["message"] for entry in entries]
 
+    def complaints(self) -> list[str]:
+        """The errors and warnings among what the page wrote to its console so far."""
+        entries = self._call("/se/log", {"type": "browser"})
+        return [e["message"] for e in entries if e["level"] in ("SEVERE", "WARNING")]
+
     def requests(self) -> list[str]:
         """The addresses that the page asked for, as the browser's network log has them."""
         found = []

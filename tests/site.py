@@ -1,8 +1,8 @@
 """The built site in a real browser: ``make check-site``, or ``python -m tests.site docs/_build/html``.
 
 Opens every page in chromium at the width of a phone and of a desk, light and dark. It fails on a
-link that leads nowhere within the site, on anything that a page writes to its console as an error
-or asks the network for, on a page that scrolls sideways, on an image that is not there, and on a
+link that leads nowhere within the site, on an error or warning in a page's console, on anything that
+a page asks the network for, on a page that scrolls sideways, on an image that is not there, and on a
 block of code that is cut.
 """
 
@@ -118,7 +118,7 @@ def look(browser: Browser, page: Path, theme: str) -> list[str]:
     wrong = list(browser.run(LOOK))
     wrong += [
         f"console: {said}"
-        for said in browser.console()
+        for said in browser.complaints()
         if not any(word in said for word in HARMLESS)
     ]
     wrong += [
