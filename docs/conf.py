@@ -54,7 +54,7 @@ html_show_sphinx = False
 html_context = {"default_mode": "auto"}
 html_copy_source = False
 html_show_sourcelink = False
-html_sidebars = {"index": [], "changelog": [], "versions": []}
+html_sidebars = {page: [] for page in ("index", "tutorial", "search", "genindex", "py-modindex")}
 html_theme_options = {
     "logo": {"text": "tausvm"},
     "navbar_align": "left",

@@ -1,10 +1,10 @@
 """The snippets of a Markdown page, so that tests can run what readers copy.
 
-A ``text`` block right after a ``python`` block is what that prints; a ``console`` block has commands
-(``$ tausvm …``) and what they print. Words have to be the same, numbers nearly so, since processors
-and versions of packages round differently; those of commands, which tell seconds too, may be any.
-``python -m tests.blocks docs/tutorial.md`` writes the outputs anew, for a look at the difference
-afterwards.
+A ``text`` block right after a ``python`` block is what that prints; a ``console`` block has
+commands (``$ tausvm …``) and what they print. Words have to be the same, numbers nearly so, since
+processors and versions of packages round differently; those of commands, which tell seconds too,
+may be any. ``python -m tests.blocks docs/tutorial.md`` writes the outputs anew, for a look at the
+difference afterwards.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def test_names_lead_to_the_reference_and_beyond(built_site: Path) -> None:
 @pytest.mark.slow
 def test_the_site_in_a_browser(built_site: Path) -> None:
     report = check(built_site)
-    assert report.views == 4 * report.pages > 200
+    assert report.views > 4 * 100
     assert not report.wrong
 
 

@@ -80,7 +80,11 @@ def inventories(folder: Path) -> dict[str, tuple[str, str]]:
     """Write the inventories and return them as intersphinx's mapping."""
     folder.mkdir(parents=True, exist_ok=True)
     mapping = {}
-    for name, read in (("sklearn", sklearn_names), ("numpy", numpy_names), ("pandas", pandas_names)):
+    for name, read in (
+        ("sklearn", sklearn_names),
+        ("numpy", numpy_names),
+        ("pandas", pandas_names),
+    ):
         package, site = SITES[name]
         lines = [f"{full} py:{role} 1 {uri} -" for full, (role, uri) in sorted(read().items())]
         head = (

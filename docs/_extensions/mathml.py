@@ -138,7 +138,7 @@ def _tex_of_token(token: re.Match[str]) -> str:
         below = f"_{{{index}}}" if index else ""
         if word in _FUNCTIONS:
             return f"\\{word}{below} "
-        if word in _OPERATORS or len(index) == 1 and word == "kink":
+        if word in _OPERATORS or (len(index) == 1 and word == "kink"):
             return f"\\operatorname{{{word}}}{below}" + (r"\," if after.startswith(" ") else "")
         if _PRODUCTS.fullmatch(token["word"]):
             return token["word"]
@@ -205,6 +205,8 @@ class TypesetBlocks(SphinxTransform):
     default_priority = 390
 
     def apply(self, **kwargs: Any) -> None:
+        if not str(self.document.get("source", "")).endswith(".md"):  # what examples print
+            return
         for block in list(self.document.findall(nodes.literal_block)):
             if block.get("language", "default") not in ("default", "none", ""):
                 continue

@@ -171,9 +171,7 @@ def _ways() -> dict[str, Any]:
         "tausvm.TauPathSVR": _every_level(lambda: tausvm.TauPathSVR(**sharp)),
         "tausvm.TauSVC": _classes(_at_levels, [0.1, 0.5, 0.9]),
         "tausvm.TauPathSVC": _classes(_along_a_path, [0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95]),
-        "tausvm.TabularQuantileSVR": _table(
-            lambda: tausvm.TabularQuantileSVR(tau=LEVELS, **SMALL)
-        ),
+        "tausvm.TabularQuantileSVR": _table(lambda: tausvm.TabularQuantileSVR(tau=LEVELS, **SMALL)),
         "tausvm.TabularExpectileSVR": _table(
             lambda: tausvm.TabularExpectileSVR(tau=LEVELS, **SMALL)
         ),

@@ -101,9 +101,7 @@ def _own_words(rest: str, name: str, names: set[str]) -> list[str]:
     for sentence in re.split(r"(?<=[.;]) ", rest[:1].upper() + rest[1:]):
         clauses = re.split(r", (?=``\w+``)", sentence.rstrip("."))
         about = [set(re.findall(r"``(\w+)``", clause)) & names for clause in clauses]
-        if not any(about):
-            kept.append(sentence)
-        elif any(name in found for found in about):
+        if not any(about) or any(name in found for found in about):
             kept.append(sentence)
     return [" ".join(kept)] if kept else []
 

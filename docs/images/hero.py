@@ -1,4 +1,4 @@
-"""The pictures of the first page, for light and dark: ``python docs/images/hero.py`` writes them."""
+"""Pictures of the first page, light and dark: ``python docs/images/hero.py`` writes them."""
 
 from __future__ import annotations
 
