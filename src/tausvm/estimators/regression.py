@@ -429,8 +429,8 @@ landmark_tol
 
     Notes
     -----
-    ``score`` is R². To select parameters of a quantile, score with
-    :func:`sklearn.metrics.mean_pinball_loss` at ``alpha=tau``.
+    ``score`` is D² for the pinball loss, the mean over the levels, so that searches choose by the
+    loss of the level; :func:`tausvm.metrics.pinball_scorer` is that loss itself.
 
     References
     ----------
