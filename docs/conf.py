@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pygments.lexers.special import TextLexer
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.highlighting import lexers
 
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
@@ -119,3 +121,14 @@ sphinx_gallery_conf = {
 }
 
 warnings.filterwarnings("ignore", message=".*FigureCanvasAgg is non-interactive")
+
+
+def _sources_of_ours_alone(app: Sphinx, environment: BuildEnvironment) -> None:
+    """viewcode lists modules of others, such as time, whose sources it cannot show."""
+    listed = getattr(environment, "_viewcode_modules", {})
+    for module in [name for name in listed if not name.startswith("tausvm")]:
+        del listed[module]
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("env-check-consistency", _sources_of_ours_alone)

@@ -21,9 +21,6 @@ from .browser import Browser, open_browser
 #: widths and heights in pixels
 SCREENS = {"phone": (390, 844), "desk": (1280, 900)}
 THEMES = ("light", "dark")
-#: what the browser says on its own about pages that are files
-HARMLESS = ("favicon",)
-
 #: what is wrong with the page that is open, by what can be seen of it
 LOOK = """
 const width = document.documentElement.clientWidth, wrong = [];
@@ -34,12 +31,10 @@ const text = 'article p, article dt, article dd, article li, article h1, article
 for (const e of document.querySelectorAll(text)) {
   const box = e.getBoundingClientRect();
   if (box.width === 0 || box.right <= width + 1) continue;
-  let p = e.parentElement;
-  while (p && !scrolls(p)) p = p.parentElement;
-  if (!p || p.tagName === 'HTML' || p.tagName === 'BODY') {
-    wrong.push('goes beyond the screen: ' + e.tagName + ' ' + e.textContent.slice(0, 40));
-    break;
-  }
+  const within = e.closest('pre, table, .math-block, .pst-scrollable-table-container');
+  if (within && scrolls(within)) continue;
+  wrong.push('goes beyond the screen: ' + e.tagName + ' ' + e.textContent.slice(0, 40));
+  break;
 }
 for (const image of document.images)
   if (image.complete && image.naturalWidth === 0 && image.loading !== 'lazy'
@@ -109,27 +104,23 @@ def broken_links(site: Path) -> Iterator[tuple[Path, str | None]]:
             yield page, reason
 
 
-def look(browser: Browser, page: Path, theme: str) -> list[str]:
-    """What is wrong with a page at the present width."""
+def look(browser: Browser, page: Path) -> Iterator[tuple[str, list[str]]]:
+    """What is wrong with a page at the present width, by the theme that is shown meanwhile."""
     browser.open(page)
-    browser.run(
-        "localStorage.setItem('mode', arguments[0]); localStorage.setItem('theme', arguments[0]);"
-        "document.documentElement.dataset.theme = arguments[0];"
-        "document.documentElement.dataset.mode = arguments[0];",
-        theme,
-    )
-    wrong = list(browser.run(LOOK))
-    wrong += [
-        f"console: {said}"
-        for said in browser.complaints()
-        if not any(word in said for word in HARMLESS)
-    ]
-    wrong += [
-        f"asks the network for {address}"
-        for address in browser.requests()
-        if address.startswith(("http:", "https:"))
-    ]
-    return wrong
+    for theme in THEMES:
+        browser.run(
+            "for (const name of ['theme', 'mode']) document.documentElement.dataset[name] ="
+            " arguments[0];",
+            theme,
+        )
+        wrong = list(browser.run(LOOK))
+        wrong += [f"console: {said}" for said in browser.complaints()]
+        wrong += [
+            f"asks the network for {address}"
+            for address in browser.requests()
+            if address.startswith(("http:", "https:"))
+        ]
+        yield theme, wrong
 
 
 def check(site: Path, shots: Path | None = None) -> Report:
@@ -148,10 +139,9 @@ def check(site: Path, shots: Path | None = None) -> Report:
             browser.resize(*size)
             for page in pages:
                 name = page.relative_to(site)
-                for theme in THEMES:
+                for theme, wrong in look(browser, page):
                     report.views += 1
-                    for reason in look(browser, page, theme):
-                        report.wrong.append(f"{name}, {screen}, {theme}: {reason}")
+                    report.wrong += [f"{name}, {screen}, {theme}: {reason}" for reason in wrong]
                     if shots is not None:
                         flat = str(name.with_suffix("")).replace("/", "__")
                         browser.screenshot(shots / f"{flat}-{screen}-{theme}.png")

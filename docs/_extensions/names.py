@@ -56,6 +56,15 @@ def names_of_others() -> dict[str, str]:
     }
 
 
+def _within(node: nodes.Node | None) -> bool:
+    """Whether a node is part of a link or of a heading already."""
+    while node is not None:
+        if isinstance(node, (nodes.reference, addnodes.pending_xref, nodes.title)):
+            return True
+        node = node.parent
+    return False
+
+
 class LinkNames(SphinxTransform):
     """Turn literals that name something public into references, the first of a section."""
 
@@ -63,7 +72,7 @@ class LinkNames(SphinxTransform):
 
     def apply(self, **kwargs: Any) -> None:
         for literal in list(self.document.findall(nodes.literal)):
-            if isinstance(literal.parent, (nodes.reference, addnodes.pending_xref, nodes.title)):
+            if _within(literal):
                 continue
             written = literal.astext()
             word = written.split("(")[0] if written.count("(") == 1 else written
