@@ -46,13 +46,13 @@ def known_names() -> dict[str, str]:
 
 @cache
 def names_of_others() -> dict[str, str]:
-    """scikit-learn's public classes by their last name, where ours do not have it."""
+    """scikit-learn's public classes by their last name."""
     from inventories import sklearn_names
 
     return {
         full.rpartition(".")[2]: full
         for full, (role, _) in sklearn_names().items()
-        if role == "class" and full.rpartition(".")[2] not in known_names()
+        if role == "class"
     }
 
 
@@ -63,6 +63,13 @@ def _within(node: nodes.Node | None) -> bool:
             return True
         node = node.parent
     return False
+
+
+def _is_theirs(literal: nodes.literal) -> bool:
+    """Whether the words before a name say that it is scikit-learn's: "scikit-learn's `SVR`"."""
+    place = literal.parent.index(literal)
+    before = literal.parent[place - 1].astext().rstrip() if place else ""
+    return before.endswith(("scikit", "scikit-learn", "scikit-learn's", "scikit-learn’s"))
 
 
 class LinkNames(SphinxTransform):
@@ -76,7 +83,8 @@ class LinkNames(SphinxTransform):
                 continue
             written = literal.astext()
             word = written.split("(")[0] if written.count("(") == 1 else written
-            full = known_names().get(word) or names_of_others().get(word)
+            theirs = names_of_others().get(word)
+            full = theirs if theirs and _is_theirs(literal) else known_names().get(word) or theirs
             if full is None and word.startswith(("sklearn.", "numpy.", "pandas.", "np.", "pd.")):
                 full = word.replace("np.", "numpy.", 1) if word.startswith("np.") else word
             if full is None:
