@@ -43,6 +43,8 @@ extensions = [
     "portraits",
     "written_out",
 ]
+if QUICK:
+    extensions.remove("sphinx.ext.viewcode")
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "**/README.md"]
 

@@ -94,7 +94,9 @@ _PRODUCTS = re.compile(r"(?=.*[A-Z])[A-Za-z]{2}|db|nd")
 _ACCENTS = {"\u0302": "hat", "\u0303": "tilde", "\u0304": "bar"}
 #: what tells a block of formulas from one of code or of steps in words
 _MATHS = re.compile("[½‖Σᵢβτℓ≤≥²⁻ᵀ]")
-_STEPS = re.compile(r"^\s*(repeat|until|initialise|>>>|tausvm|\$) |\.py|←.*\n.*←|--", re.MULTILINE)
+_STEPS = re.compile(
+    r"^\s*(?:(?:repeat|until|initialise|tausvm)\b|>>>|\$ )|\.py|←.*\n.*←|--", re.MULTILINE
+)
 _TOKEN = re.compile(
     r"(?P<accent>.[\u0302-\u0304])|(?P<index>_\{[^}]*\}|_[A-Z·]{1,2}(?![a-z])|_[a-z]{2,}|_\w)"
     r"|(?P<word>(?:a )?WORD(?: (?:a )?WORD)*)|(?P<one>.)".replace(
