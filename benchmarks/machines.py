@@ -63,6 +63,12 @@ MACHINES = {
     "QuantileSVRCV": Machine(6_400, peers=("liquidSVM",), levels=MANY, takes_C=False),
     "ExpectileSVRCV": Machine(6_400, peers=("liquidSVM",), levels=MANY, takes_C=False),
     "LinearSVRCV": Machine(25_600, peers=("sklearn LinearSVR",), takes_C=False),
+    "LinearQuantileSVRCV": Machine(25_600, levels=MANY, takes_C=False),
+    "LinearExpectileSVRCV": Machine(25_600, levels=MANY, takes_C=False),
+    "JointQuantileSVRCV": Machine(400, levels=(3, 9), takes_C=False),
+    "JointExpectileSVRCV": Machine(400, levels=(3, 9), takes_C=False),
+    "JointSVRCV": Machine(400, levels=(3, 9), takes_C=False, outputs=True),
+    "TauPathSVCCV": Machine(400, takes_C=False, classifies=True, scaling="unit"),
     "SVR.predict": Machine(6_400, peers=("sklearn SVR",), task="predict", of="SVR"),
     "QuantileSVR.predict": Machine(6_400, levels=MANY, task="predict", of="QuantileSVR"),
     "TauSVC.predict": Machine(

@@ -122,6 +122,8 @@ def _compare(where: str, wanted: str, got: str, numbers: bool) -> None:
 def run_blocks(page: Path) -> dict[str, object]:
     """Run the snippets of a page one after the other in one namespace, and return it."""
     namespace: dict[str, object] = {"__name__": page.stem}
+    if "matplotlib.pyplot" in sys.modules:  # what other pages have drawn
+        sys.modules["matplotlib.pyplot"].close("all")
     for snippet in snippets(page):
         where = f"{page.name}:{snippet.line}"
         if snippet.is_session:

@@ -142,6 +142,14 @@ def _along_a_path(X: Any, label: Any, points: Any, levels: list[float]) -> Any:
         yield path.decision_function(points, tau=tau)
 
 
+def _along_a_tuned_path(X: Any, label: Any, points: Any, levels: list[float]) -> Any:
+    from tausvm import TauPathSVCCV
+
+    path = TauPathSVCCV(Cs=[0.3, 1.0, 3.0], gammas=[0.5, 1.0], cv=3).fit(X, label)
+    for tau in levels:
+        yield path.best_at(tau).decision_function(points)
+
+
 def _loss(make: Callable[[], Any]) -> Any:
     def draw(ax: Any, colours: dict[str, str]) -> None:
         r = np.linspace(-2, 2, 401)
@@ -171,6 +179,10 @@ def _ways() -> dict[str, Any]:
         "tausvm.TauPathSVR": _every_level(lambda: tausvm.TauPathSVR(**sharp)),
         "tausvm.TauSVC": _classes(_at_levels, [0.1, 0.5, 0.9]),
         "tausvm.TauPathSVC": _classes(_along_a_path, [0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95]),
+        "tausvm.TauPathSVCCV": _classes(_along_a_tuned_path, [0.05, 0.2, 0.5, 0.8, 0.95]),
+        "tausvm.JointSVRCV": _two_targets(
+            lambda: tausvm.JointSVRCV(epsilons=[0.1], Cs=[1, 8], gammas=[3, 6], cv=3)
+        ),
         "tausvm.TabularQuantileSVR": _table(lambda: tausvm.TabularQuantileSVR(tau=LEVELS, **SMALL)),
         "tausvm.TabularExpectileSVR": _table(
             lambda: tausvm.TabularExpectileSVR(tau=LEVELS, **SMALL)

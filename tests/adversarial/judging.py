@@ -8,7 +8,7 @@ import signal
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold
 
 import tausvm
 
-from .problems import JOINT, LINEAR, PATHS, SQUARED, TUNED, Case
+from .problems import ALSO_TUNED, JOINT, LINEAR, PATHS, SQUARED, TUNED, Case
 from .truth import (
     Gram,
     GroupLoss,
@@ -183,6 +183,12 @@ def claims(case: Case, model: Any) -> Iterator[Claim]:
         raise FloatingPointError("predict returns numbers that are not finite")
     if case.params.get("kernel") == "sigmoid":
         return  # not a kernel: there is no duality to judge by
+    if case.name.removesuffix("CV") in ALSO_TUNED and case.name.endswith("CV"):
+        best = model.best_estimator_
+        for machine in best if isinstance(best, list) else [best]:
+            params = machine.get_params(deep=False)
+            yield from claims(replace(case, name=type(machine).__name__, params=params), machine)
+        return
     data = Data(case)
     if case.name in TUNED:
         yield from tuned_claims(data, model)

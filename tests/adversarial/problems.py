@@ -28,6 +28,8 @@ LINEAR = ("LinearSVR", "LinearQuantileSVR", "LinearExpectileSVR", "LinearSVRCV")
 JOINT = ("JointQuantileSVR", "JointExpectileSVR", "JointSVR")
 PATHS = ("TauPathSVC", "TauPathSVR")
 TUNED = ("SVRCV", "QuantileSVRCV", "ExpectileSVRCV", "LinearSVRCV")
+#: those that a selection of their own is drawn for at times
+ALSO_TUNED = ("LinearQuantileSVR", "LinearExpectileSVR", *JOINT, "TauPathSVC")
 #: losses that grow with the square, whose C has no unit
 SQUARED = ("ExpectileSVR", "LinearExpectileSVR", "JointExpectileSVR", "ExpectileSVRCV")
 
@@ -109,7 +111,26 @@ def make_case(seed: int) -> Case:
         rows = np.asarray(given, dtype=np.float64)  # as float32 rounded them
     if name in CLASSIFIERS and beyond.uniform() < 0.2:
         y = np.array(["maybe", "no", "yes"])[y]
+    if name in ALSO_TUNED and np.random.default_rng([seed, 2]).uniform() < 0.15:
+        name, params = tuned(name, params, y, weight)
     return Case(seed, name, params, rows, given, y, weight, optional, draw.notes)
+
+
+def tuned(
+    name: str, params: dict[str, Any], y: NDArray[Any], weight: Array | None
+) -> tuple[str, dict[str, Any]]:
+    """The same machine by a selection with two C and its own γ, where rows suffice for folds."""
+    counted = y if weight is None else y[weight > 0]
+    classes = np.unique(counted, return_counts=True)[1] if name in CLASSIFIERS else len(counted)
+    if np.min(classes) < (4 if name in CLASSIFIERS else 12):
+        return name, params
+    params = dict(params)
+    C = params.pop("C")
+    params |= {"Cs": [C, 10.0 * C], "cv": 2}
+    gamma = params.pop("gamma", None)
+    if gamma is not None:
+        params["gammas"] = [0.5 if isinstance(gamma, str) else gamma]
+    return f"{name}CV", params
 
 
 class Draw:

@@ -56,7 +56,7 @@ class LinearAuto(Solver):
     pace: Pace = field(default_factory=Pace)
     #: data up to so many entries are solved to rounding, whatever the tolerance: it costs a few
     #: milliseconds, and weights and copies of rows, say, give the same function
-    few_entries: int = 1_000
+    few_entries: int = 1_900
     rounding: float = 1e-11
     #: and for losses without corners, whose solutions differ by the root of that: the last Newton
     #: step takes a gap there
@@ -268,7 +268,8 @@ class Relay:
                 # coordinate descent has kept nothing of a start but its β
                 self._offer(self.start, monitor.certify(self.start))
             self._offer(self.point, found)
-            self.start = Point(self.beta, self.function, self.intercept)
+            if self.dual > -math.inf and self.primal < math.inf:  # else nothing has come of it
+                self.start = Point(self.beta, self.function, self.intercept)
         monitor.status = Status.MAX_ITER
 
     def _offer(self, point: Point, found: Certificate) -> None:
