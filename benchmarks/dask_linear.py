@@ -253,8 +253,8 @@ def dask_ml(C: float, files: list[Path], scheduler: str) -> None:
     with dask.config.set(scheduler=scheduler):
         frame = dd.read_parquet([str(file) for file in files])
         names = [name for name in frame.columns if name != "y"]
-        X = frame[names].to_dask_array(lengths=True)
-        y = frame["y"].to_dask_array(lengths=True)
+        X = frame[names].to_dask_array().compute_chunk_sizes()
+        y = frame["y"].to_dask_array().compute_chunk_sizes()
         for solver in ("newton", "lbfgs"):
             model = LinearRegression(penalty="l2", C=C / 2.0, solver=solver)
             wall, cpu = time.perf_counter(), time.process_time()
