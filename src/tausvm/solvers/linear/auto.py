@@ -164,7 +164,7 @@ class Plan:
         Newton's method: what it takes at least, what it takes more by the way that it has to go,
         and what beyond that where all rows that can be are between bounds.
     newton_steps : float
-        Newton steps that take as long as the interior-point method would.
+        Newton steps that take as long as the interior-point method would, if they are dear.
     at_once : bool
         Whether one of them comes first, without any passes.
     first : int
@@ -177,7 +177,7 @@ class Plan:
         self.more = costs.newton_more / costs.one_pass
         self.interior_point = costs.interior_point / costs.one_pass
         self.factors = costs.factors / costs.one_pass
-        self.newton_steps = pace.patience * costs.interior_point / costs.newton_step
+        self.newton_steps = pace.patience * costs.interior_point / costs.dearest_step
         allowed = pace.share * min(self.newton(START), self.interior_point)
         allowed -= costs.hand_over / costs.one_pass
         self.at_once = allowed < pace.least

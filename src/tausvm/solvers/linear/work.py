@@ -84,6 +84,8 @@ class Costs:
         A solve by the interior-point method, infinite beyond an order of ``most``.
     factors : float
         What factorisations add to Newton's method where d of the rows are between bounds, or all.
+    dearest_step : float
+        A Newton step where conjugate gradients do not arrive, and all rows are factorised.
     """
 
     def __init__(self, problem: Problem, work: Work, systems: Systems, most: int) -> None:
@@ -128,6 +130,9 @@ class Costs:
             step += work.conjugate_products * product
         self.newton_step = step
         self.newton_least, self.newton_more = least * step, (steps - least) * step
-        self.factors = 0.0
-        if systems.direct < d and order <= systems.most_rows and not terms.smooth:
-            self.factors = steps * work.newton_factors * factor
+        self.factors, self.dearest_step = 0.0, step
+        if systems.direct < d and order <= systems.most_rows:
+            if terms.smooth:
+                self.dearest_step += factor
+            else:
+                self.factors = steps * work.newton_factors * factor
