@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from tausvm.losses import Loss, Pinball, SquaredPinball
 from tausvm.operators import LinearOperator
@@ -44,8 +45,8 @@ def test_steps_that_may_factorise_all_rows_are_dear() -> None:
     """Columns of unlike scale keep conjugate gradients from arriving: 1,487 × 2,760 rows over four
     decades took 8 s without a solution, and 0.5 s by the interior-point method."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(700, 1_500))
-    y = rng.normal(size=700)
+    X = sp.random(1_487, 2_760, 0.022, format="csr", random_state=rng)
+    y = rng.normal(size=1_487)
     terms = SquaredPinball(0.5).dual_terms(y[:1], np.array([1.0])).shared(len(y))
     drawn = LinearAuto()._plan(Problem(LinearOperator(X), y, terms, True))
     assert 3 < drawn.newton_steps < 30
