@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tausvm import ExpectileSVR
+from tausvm import SVR, ExpectileSVR
 from tausvm.kernels import Points, make_kernel
 from tausvm.losses import EpsilonInsensitive, Loss, Pinball, SquaredPinball
 from tausvm.operators import CachedKernel
@@ -168,3 +168,13 @@ def test_a_kernel_that_is_nearly_constant_is_solved_and_not_taken_for_time_being
     model = ExpectileSVR(C=5e4, gamma=1.47966e-05).fit(X * np.array([2.4, 2e-7]), y)
     assert model.result_.status is Status.SOLVED
     assert model.dual_gap_ <= model.tol
+
+
+def test_newton_ends_where_all_lie_within_their_tubes():
+    """There is no system to solve then: another solver goes on."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 2)), 1e-3 * rng.normal(size=80)
+    for solver in ("auto", "block"):
+        model = SVR(loss="squared_epsilon_insensitive", epsilon=1.0, solver=solver, C=1e3)
+        model.fit(X, y)
+        assert model.dual_gap_ <= model.tol

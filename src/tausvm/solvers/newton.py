@@ -138,6 +138,8 @@ class Descent:
         """Towards the solution of the pattern; whether β went there, None where nothing is left."""
         problem, systems = self.problem, self.systems
         active, plus = _pattern(problem, -self.gradient - self.intercept)
+        if len(active) == 0:  # all lie within their tubes: there is no system to solve
+            return None
         step, rise = systems.solve(active, plus, self.beta, self.gradient, self.intercept)
         change = systems.product(step)
         length = _line_minimum(problem, self.gradient, self.intercept, step, change, change + rise)

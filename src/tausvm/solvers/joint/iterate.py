@@ -84,10 +84,11 @@ class Iterate:
         right = -self.residual()
         missing = self.total - self.alpha.sum(axis=0)
         self._direction(right, missing, FIRST_GUESS)
-        if self.parts:
+        if self.parts and self.whole > 0:
             now = self.complementarity()
             after = sum(part.after(min(self._longest(), 1.0)) for part in self.parts)
-            share = min(max(after / now, 0.0) ** 3, 1.0)
+            # nothing is left of it where all parts have met their corners to the last bit
+            share = min(max(after / now, 0.0) ** 3, 1.0) if now > 0 else 0.0
             self._direction(right, missing, share * now / self.whole)
         length = min(1.0, self.cones.boundary * self._longest())
         self.alpha = self.alpha + length * self.dalpha
