@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
@@ -195,7 +196,9 @@ class Sigmoid(_OfProducts):
         return f"kernel='sigmoid' (gamma={self.gamma:.3g}, coef0={self.coef0:.3g})"
 
     def _of(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.tanh(self.gamma * products + self.coef0)
+        # where a sum of products overflows, its sign depends on the order of its terms
+        values = np.tanh(self.gamma * products + self.coef0)
+        return np.where(np.isfinite(products), values, np.nan)
 
     def _slope(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.gamma * (1.0 - self._of(products) ** 2)
@@ -220,8 +223,8 @@ class _Distance(Kernel):
     @property
     def _width(self) -> float:
         """The distance at which the kernel falls off, to a power of two."""
-        exponent = np.log2(self.gamma) / (2.0 if self.squared else 1.0)
-        return float(2.0 ** np.clip(-np.round(exponent), -1000.0, 1000.0))
+        exponent = math.log2(self.gamma) / (2.0 if self.squared else 1.0)
+        return float(2.0 ** min(max(-round(exponent), -1000), 1000))
 
     def _unit(self, a: Points, b: Points, dtype: DTypeLike) -> tuple[float, float]:
         """What points are measured in, and γ for that: the width, unless that is much too small
@@ -230,7 +233,7 @@ class _Distance(Kernel):
         size = max(a.size, b.size)
         unit = self._width
         if size / most > unit:
-            unit = float(2.0 ** np.ceil(np.log2(size / most)))
+            unit = float(2.0 ** math.ceil(math.log2(size / most)))
         gamma = self.gamma * unit
         return unit, min(gamma * unit if self.squared else gamma, most * most)
 
