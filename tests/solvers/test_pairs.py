@@ -226,3 +226,46 @@ def test_many_steps_keep_the_sum_and_lower_the_dual() -> None:
             value = dual_objective(case.K, case.y, case.costs, beta)
             assert value >= best * (1 - 1e-9)
             best = value
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "pinball", "squared_pinball"])
+def test_searches_in_single_precision_go_as_far_as_they_are_asked_to(loss: str) -> None:
+    """The violation that is asked for, judged in float64, and a gradient that belongs to β."""
+    for seed in range(6):
+        case = random_case(7000 + seed, loss, "rbf", True, False, largest_n=60, log_C=(0, 2))
+        terms = case.package_loss.dual_terms(case.y, case.cost)
+        K, n = case.K.astype(np.float32), len(case.y)
+        diagonal = np.diagonal(K).astype(np.float64)
+        largest = np.abs(case.y).max()
+        duals = []
+        for single_from in (np.inf, 1e-5):
+            beta, gradient = np.zeros(n), -case.y
+            state = PairState(beta, gradient, terms.numbers, diagonal, single_from)
+            status = state.run(K, np.arange(n), None, 1e-3 * largest, 100_000)
+            assert status == OPTIMAL
+            exact = K.astype(np.float64) @ beta - case.y
+            np.testing.assert_allclose(gradient, exact, atol=2e-5 * largest)
+            up = -exact - terms.slope_up(beta)
+            down = -exact - terms.slope_down(beta)
+            assert up.max() - down.min() <= 1.05e-3 * largest
+            assert abs(beta.sum()) <= 1e-12 * np.abs(beta).sum()
+            duals.append(dual_objective(case.K, case.y, case.costs, beta))
+        assert duals[0] == pytest.approx(duals[1], rel=1e-2)
+
+
+def test_small_tolerances_and_large_numbers_are_searched_for_in_double_precision() -> None:
+    """Where float32 would not see a violation, or not hold it, the steps are those of float64."""
+    case = random_case(7100, "epsilon_insensitive", "rbf", True, False, largest_n=60)
+    n = len(case.y)
+    K = case.K.astype(np.float32)
+    for scale, tol in ((1.0, 1e-9), (1e32, 1e-3)):
+        found = []
+        for single_from in (np.inf, 1e-5):
+            terms = case.package_loss.dual_terms(case.y, case.cost).numbers.copy()
+            terms[:3] *= scale
+            beta, gradient = np.zeros(n), -scale * case.y
+            state = PairState(beta, gradient, terms, np.diagonal(K).astype(float), single_from)
+            state.run(K, np.arange(n), None, tol * scale, 300)
+            found.append((beta, gradient))
+        for one, other in zip(*found, strict=True):
+            np.testing.assert_array_equal(one, other)

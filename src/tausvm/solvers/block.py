@@ -53,7 +53,7 @@ class Block(Solver):
     large_block: int = 1024
     many_samples: int = 4000
     #: a block has this many times the variables inside a smooth piece, so that others can join
-    growth: float = 1.3
+    growth: float = 1.1
     #: the share of all variables from which on a block is everybody, and nothing is gathered
     everybody: float = 0.7
     #: what a block's own violation is lowered to, as a share of the violation before it
@@ -63,6 +63,9 @@ class Block(Solver):
     #: tolerance, and at most so many
     inner_steps: int = 40
     whole_steps: int = 4
+    #: pairs are searched for in float32 down to violations of this share of the largest derivative;
+    #: a thousand steps round a gradient by some 1e-6 of it
+    single_from: float = 1e-5
     #: blocks in a row without a single step after which a solve is given up, and what the
     #: tolerance of a block is multiplied with after each
     most_idle: int = 5
@@ -72,7 +75,7 @@ class Block(Solver):
     #: the share of a direct solve's cost that steps take before it is thought of
     first_look: float = 0.25
     #: nanoseconds of a step a variable of the block, of pairs and of single coordinates
-    pair_cost: float = 0.9
+    pair_cost: float = 0.45
     coordinate_cost: float = 2.0
     #: nanoseconds an entry of rows that are added to the gradient, and of a block beside its steps
     row_cost: float = 0.25
@@ -194,7 +197,7 @@ class _Blocks:
         self.work += settings.row_cost * len(moved) * problem.n
 
     def core(self, index: Index, beta: Array, gradient: Array) -> Core:
-        return core_on(self.problem, index, beta, gradient)
+        return core_on(self.problem, index, beta, gradient, single_from=self.settings.single_from)
 
     def run(
         self,

@@ -35,10 +35,14 @@ def core_on(
     gradient: Array,
     working_set: int = NEAREST,
     neighbours: int = 15,
+    single_from: float = np.inf,
 ) -> Core:
-    """A core on the variables ``index``, whose ``beta`` and ``gradient`` it changes in place."""
+    """A core on the variables ``index``, whose ``beta`` and ``gradient`` it changes in place.
+
+    ``single_from`` is as in :class:`~tausvm._core.pairs.PairState`.
+    """
     terms = np.ascontiguousarray(problem.terms.numbers[:, index])
     diagonal = np.ascontiguousarray(problem.operator.diagonal[index])
     if problem.offset:
-        return PairState(beta, gradient, terms, diagonal)
+        return PairState(beta, gradient, terms, diagonal, single_from)
     return CoordinateState(beta, gradient, terms, diagonal, working_set, neighbours)
