@@ -130,7 +130,7 @@ def test_coordinate_descent_does_not_spoil_a_start(C: float) -> None:
     """Where passes lead away from the level below, Newton's method begins at that level's w."""
     rows, y = tall(3.8)
     options = SolverOptions(tol=1e-4, max_iter=1000)
-    relayed = LinearAuto(pace=Pace(share=1e6))  # passes first, whatever they cost
+    relayed = LinearAuto(pace=Pace(hopeful=0.0))  # passes first, whatever they cost
     first = solve(level(rows, y, 0.4, C), relayed, options)
     second = level(rows, y, 0.41, C)
     cold = solve(second, relayed, options)

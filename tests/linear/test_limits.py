@@ -98,7 +98,7 @@ def test_a_long_pass_ends_in_its_middle(solver: str) -> None:
 
 
 #: three passes, and not one more
-HASTY = Pace(share=1e9, least=3, most=3, patience=0.0)
+HASTY = Pace(hopeful=0.0, least=3, most=3, patience=1e-9, newton_patience=1e18)
 
 
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", SQUARED])
@@ -117,7 +117,7 @@ def test_a_rescue_has_what_is_left_of_the_limits() -> None:
     impatient = LinearAuto(
         newton=LinearNewton(proximal=Proximal(patience=1, progress=0.0)),
         interior_point=LinearInteriorPoint(most=0),
-        pace=Pace(share=0.0),
+        pace=Pace(hopeful=1e9),
     )
     options = SolverOptions(tol=1e-15, time_limit=1000.0, max_iter=50, clock=clock)
     result = solve(problem, impatient, options)

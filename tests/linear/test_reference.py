@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import weakref
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,7 +34,7 @@ OPTIONS = SolverOptions(tol=1e-8, time_limit=10.0, max_iter=200_000)
 INNER_PRODUCTS = LinearNewton(Systems(direct=0, factor_speed=1e300))
 CONJUGATE_GRADIENTS = LinearNewton(Systems(direct=0, most_rows=-1))
 #: three passes, and not one more
-HASTY = Pace(share=1e9, least=3, most=3, patience=0.0)
+HASTY = Pace(hopeful=0.0, least=3, most=3, patience=1e-9, newton_patience=1e18)
 
 
 def assert_optimal(case: LinearCase, result: SolverResult) -> None:
@@ -97,11 +96,13 @@ def test_newton_by_conjugate_gradients(seed: int, loss: str, offset: str) -> Non
 def test_auto_hands_over_what_is_slow(loss: str, offset: str) -> None:
     """Where even one more pass is too many."""
     case = random_case(31, loss, offset, log_C=(-1.0, 0.0), shape=(40, 60))
-    for most, name in ((0, "newton"), (40, "interior_point")):
+    dear = Work(newton_step=1e18)
+    for most, work, name in ((0, Work(), "newton"), (40, dear, "interior_point")):
         solver = LinearAuto(
             newton=CONJUGATE_GRADIENTS,
             interior_point=LinearInteriorPoint(most=most),
             pace=HASTY,
+            work=work,
         )
         result = solve(case.problem("csr"), solver, OPTIONS)
         assert result.solver == f"dual_cd, {name}"
@@ -111,20 +112,31 @@ def test_auto_hands_over_what_is_slow(loss: str, offset: str) -> None:
 @pytest.mark.parametrize("offset", OFFSETS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_auto_gives_up_newton_where_it_is_slow(loss: str, offset: str) -> None:
-    """Where one step takes longer than the interior-point method would, and little is gained."""
-    cheap = Work(interior_step=0.0, interior_row=0.0, interior_products=0.0, newton_step=1e3)
-    solver = LinearAuto(work=replace(cheap, newton_corners=-1e9, newton_squared=-1e9))
+    """Where it is judged after its first step, and may not take any longer."""
+    pace = Pace(hopeful=1e9, promise=0.0, fair=0.0, trial=0.0, newton_patience=0.0)
     case = random_case(31, loss, offset, log_C=(-1.0, 0.0), shape=(40, 60))
-    result = solve(case.problem("csr"), solver, OPTIONS)
+    result = solve(case.problem("csr"), LinearAuto(pace=pace), OPTIONS)
     assert result.solver in ("newton, interior_point", "newton")
     assert_optimal(case, result)
 
 
+@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_auto_goes_back_to_passes_that_promise_more(loss: str, offset: str) -> None:
+    """A trial of Newton's method that leads nowhere ends, and passes go on from there."""
+    pace = Pace(hopeful=0.0, least=3, most=3, trial=0.0, fair=0.0, promise=0.0, newton_patience=0.0)
+    case = random_case(31, loss, offset, log_C=(-1.0, 0.0), shape=(40, 60))
+    solver = LinearAuto(pace=pace, interior_point=LinearInteriorPoint(most=0))
+    result = solve(case.problem("csr"), solver, OPTIONS)
+    assert result.solver.startswith("dual_cd")
+    assert_optimal(case, result)
+
+
 def test_explain_tells_what_auto_does() -> None:
-    case = random_case(31, "pinball", "free", shape=(40, 60))
-    problem = case.problem("csr")
-    assert "-> dual_cd" in explain(problem)
-    assert "-> interior_point" in explain(problem, LinearAuto(pace=Pace(share=0.0)))
+    small = random_case(31, "pinball", "free", log_C=(-4.0, -4.0), shape=(40, 60))
+    assert "-> dual_cd" in explain(small.problem("csr"))
+    problem = random_case(31, "pinball", "free", shape=(40, 60)).problem("csr")
+    assert "-> interior_point" in explain(problem, LinearAuto(pace=Pace(hopeful=1e9)))
     tall = random_case(31, "squared_pinball", "free", shape=(5000, 5)).problem("dense")
     assert "-> newton" in explain(tall)
 

@@ -4,7 +4,7 @@
 With σ > 0 a term g is g + σ/2 (β − centre)², which gives every side a ridge.
 """
 from libc.math cimport fabs, INFINITY, isfinite
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from .checks cimport check
 from .terms cimport Term, TermTable, smoothed_term, term_conjugate, term_of, term_response, \
@@ -78,6 +78,37 @@ def offset_slope(const double[:, :] terms, const double[::1] y, const double[::1
             total += term_response(&t, r, &s)
             bend += s
     return total, bend
+
+
+def moving_rows(const double[:, :] terms, const double[::1] y, const double[::1] fitted,
+                double low, double high, int32_t[::1] places):
+    """Whose β changes as b goes from ``low`` to ``high``, at the residuals y − fitted − b; ``fitted`` may be
+    None for 0.
+
+    Returns how many do, Σ βᵢ of the others, and Σ βᵢ of all at ``low`` and at ``high``;
+    ``places`` gets as many of those rows as it has room for.
+    """
+    cdef int64_t i, count = 0, n = y.shape[0], room = places.shape[0]
+    cdef bint moved = fitted is not None
+    cdef double rest = 0, first = 0, last = 0, before, after, r, s
+    cdef Term t
+    cdef TermTable table = term_table(terms, n)
+    check(not moved or fitted.shape[0] == n, "fitted must have an entry for each y")
+    with nogil:
+        for i in range(n):
+            t = term_of(&table, i)
+            r = y[i] - fitted[i] if moved else y[i]
+            before = term_response(&t, r - low, &s)
+            after = term_response(&t, r - high, &s)
+            first += before
+            last += after
+            if before == after:
+                rest += before
+            else:
+                if count < room:
+                    places[count] = <int32_t>i
+                count += 1
+    return count, rest, first, last
 
 
 cdef inline void add_exactly(double* total, double* lost, double value) noexcept nogil:

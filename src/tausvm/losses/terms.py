@@ -111,7 +111,7 @@ class DualTerms:
             out[KINK] *= kink
         return DualTerms(np.broadcast_to(out, numbers.shape) if shared else out)
 
-    def take(self, index: NDArray[np.int64]) -> DualTerms:
+    def take(self, index: NDArray[np.int64] | NDArray[np.int32]) -> DualTerms:
         """The terms of some samples."""
         if _shared(self.numbers):
             return DualTerms(np.broadcast_to(self.numbers[:, :1], (5, len(index))))
@@ -126,6 +126,13 @@ class DualTerms:
         """Whether the loss has no corners: no β has a bound."""
         numbers = self.numbers[:, :1] if _shared(self.numbers) else self.numbers
         return bool(np.isinf(numbers[[LOWER, UPPER]]).all())
+
+    @property
+    def room(self) -> float:
+        """Σ |lower| + |upper|, of bounds that are finite."""
+        columns = self.numbers.shape[1]
+        bounds = np.abs(self.numbers[LOWER : UPPER + 1, : 1 if _shared(self.numbers) else columns])
+        return float(bounds.sum(where=np.isfinite(bounds))) * columns / bounds.shape[1]
 
     def ridge(self, beta: Array) -> Array:
         """The curvature of g on the side where β lies (the minus side at 0)."""

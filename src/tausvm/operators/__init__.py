@@ -3,7 +3,7 @@ nothing kept of it; matrix-valued kernels."""
 
 from .base import Operator
 from .kernel import CachedKernel, GivenKernel, HeldKernel, KernelOperator
-from .linear import LinearOperator, Portions
+from .linear import LinearOperator, Portions, Tally
 from .matrix import MatrixOperator, UnknownMatrix
 from .separable import SeparableKernel
 from .streamed import Blocks, StreamedKernel
@@ -21,6 +21,7 @@ __all__ = [
     "Portions",
     "SeparableKernel",
     "StreamedKernel",
+    "Tally",
     "TransformedKernel",
     "UnknownMatrix",
 ]

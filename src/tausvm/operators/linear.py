@@ -93,6 +93,29 @@ class InnerProducts:
 
 
 @dataclass
+class Tally:
+    """What has been computed with a matrix, for those who have to foretell what is left.
+
+    Attributes
+    ----------
+    entries : float
+        Entries of X in products.
+    pairs : float
+        Pairs of entries multiplied in products of rows, or of columns.
+    operations : float
+        Those of factorisations.
+    rows, steps : float
+        Rows whose terms were looked at, and steps in which that was.
+    """
+
+    entries: float = 0.0
+    pairs: float = 0.0
+    operations: float = 0.0
+    rows: float = 0.0
+    steps: float = 0.0
+
+
+@dataclass
 class Common:
     """What a matrix and all its parts have in common."""
 
@@ -102,6 +125,8 @@ class Common:
     inner: InnerProducts | None = None
     #: seconds an entry, by the kind of product
     pace: dict[str, float] = field(default_factory=dict)
+    #: what has been computed
+    tally: Tally = field(default_factory=Tally)
 
 
 class LinearOperator(Operator):
@@ -155,6 +180,11 @@ class LinearOperator(Operator):
     def watch(self, watch: Callable[[], None] | None) -> None:
         self.common.watch = watch
 
+    @property
+    def tally(self) -> Tally:
+        """What has been computed with X, by all parts of it."""
+        return self.common.tally
+
     def take(self, index: Index) -> LinearOperator:
         """Some of these rows."""
         chosen = index if self.chosen is None else self.chosen[index]
@@ -185,7 +215,11 @@ class LinearOperator(Operator):
         if self.common.inner is None or self.common.inner.most != most:
             self.common.inner = InnerProducts(self.X, most)
         index = np.arange(len(self)) if self.chosen is None else self.chosen
-        return self.common.inner.of(index, self.pause)
+        known = len(self.common.inner.known)
+        found = self.common.inner.of(index, self.pause)
+        fresh = max(len(self.common.inner.known) - known, 0) / max(len(self), 1)
+        self.tally.pairs += min(fresh, 1.0) * self.pairs(True)
+        return found
 
     def pairs(self, of_rows: bool) -> float:
         """Multiplications that XXᵀ takes, or XᵀX: squares of what columns, or rows, hold."""
@@ -243,6 +277,7 @@ class LinearOperator(Operator):
         d = self.n_features
         step = self.batch() if self.sparse else max(1, self.portions.block // d)
         size = np.abs(weight)
+        self.tally.pairs += self.pairs(False) * len(index) / max(len(self), 1)
 
         def part(starts: range, halted: Callable[[], bool]) -> Array:
             total = np.zeros((d, d))
@@ -285,6 +320,7 @@ class LinearOperator(Operator):
 
         A kind of product that has a name is timed.
         """
+        self.tally.entries += self.entries
         parts = self._parts() if parts is None else parts
         edges = [len(self) * k // parts for k in range(parts + 1)]
         step = self.batch()

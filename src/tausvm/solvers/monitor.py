@@ -284,12 +284,18 @@ class Monitor:
         return point, certificate(self.problem, point)
 
     def _best_of(self, point: Point, found: Certificate) -> tuple[Point, Certificate]:
-        """The best point known where none is good enough; a constant may be it."""
+        """The best point known where none is good enough; a constant may be it.
+
+        No dual lies above the primal of another point. Where one does, rounding has made both of
+        its objectives, and it is left out.
+        """
         constant = self.problem.constant_point(self.out_of_time)
-        points = [(point, found), (constant, certificate(self.problem, constant))]
+        simplest = certificate(self.problem, constant)
+        points = [(point, found), (constant, simplest)]
         if self._best is not None:
             points.append(self._best)
-        return min(points, key=lambda pair: pair[1].rank)
+        sound = [pair for pair in points if not pair[1].dual > simplest.primal]
+        return min(sound, key=lambda pair: pair[1].rank)
 
 
 class _Progress:

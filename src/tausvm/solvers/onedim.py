@@ -177,10 +177,7 @@ def smooth_offset(
 def best_offset(terms: DualTerms, residual: Array) -> float:
     """The b that minimises Σ cᵢ ℓ(rᵢ − b), the middle of the interval where not unique.
 
-    Its derivative is −Σ response(rᵢ − b). As b rises past r − kink the response of a sample
-    leaves its upper side, past r + kink it enters its lower side; without a ridge it jumps
-    there, with one it bends, and bends again where it reaches a bound. Without a corner anywhere
-    it is the zero of a smooth function.
+    Without a corner anywhere it is the zero of a smooth function.
     """
     if terms.smooth and not terms.kink.any():
         low, high = residual_range(residual, None)
@@ -191,27 +188,38 @@ def best_offset(terms: DualTerms, residual: Array) -> float:
     if len(active) < len(residual):
         terms = terms.take(active)
         residual = residual[active]
+    return middle(*sorted_interval(terms, residual, 0.0, 1e-12 * terms.room))
+
+
+def sorted_interval(
+    terms: DualTerms, residual: Array, held: float, slack: float
+) -> tuple[float, float]:
+    """Where Σ response(rᵢ − b) + h passes 0 within ``slack`` as b rises.
+
+    As b rises past r − kink the response of a sample leaves its upper side, past r + kink it enters
+    its lower side; without a ridge it jumps there, with one it bends, and bends again where it
+    reaches a bound.
+    """
     if not terms.numbers[[RIDGE_MINUS, RIDGE_PLUS]].any():
-        return middle(*_flat_interval(terms, residual))
+        return _flat_interval(terms, residual, held, slack)
     events = [
         _side_events(residual - terms.kink, terms.upper, terms.ridge_plus, -1.0),
         _side_events(residual + terms.kink, -terms.lower, terms.ridge_minus, 1.0),
     ]
     knots, jumps, bends = (np.concatenate(part) for part in zip(*events, strict=True))
-    bounds = np.concatenate([terms.upper, -terms.lower])
-    slack = 1e-12 * float(bounds[np.isfinite(bounds)].sum())
-    pull = lambda b: float(terms.response(residual - b).sum())  # noqa: E731
-    return middle(*zero_interval(pull, knots, jumps, bends, slack))
+    pull = lambda b: float(terms.response(residual - b).sum()) + held  # noqa: E731
+    return zero_interval(pull, knots, jumps, bends, slack)
 
 
-def _flat_interval(terms: DualTerms, residual: Array) -> tuple[float, float]:
-    """Where Σ response(rᵢ − b) passes 0, for responses that jump and are flat elsewhere."""
+def _flat_interval(
+    terms: DualTerms, residual: Array, held: float, slack: float
+) -> tuple[float, float]:
+    """The same for responses that jump and are flat elsewhere."""
     knots = np.concatenate([residual - terms.kink, residual + terms.kink])
     falls = np.concatenate([terms.upper, -terms.lower])
     order = np.argsort(knots)
     knots, falls = knots[order], falls[order]
-    right = float(terms.upper.sum()) - np.cumsum(falls)
-    slack = 1e-12 * float(falls.sum())
+    right = held + float(terms.upper.sum()) - np.cumsum(falls)
     return float(knots[np.argmax(right <= slack)]), float(
         knots[len(knots) - 1 - np.argmax((right + falls)[::-1] >= -slack)]
     )

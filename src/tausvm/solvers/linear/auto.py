@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -23,21 +23,29 @@ from .work import Costs, Work
 
 @dataclass(frozen=True)
 class Pace:
-    """When coordinate descent, and after it Newton's method, is given up.
+    """When coordinate descent, and Newton's method, are given up for another.
 
-    The fall of the gap so far tells how many passes are still to come. They are too many where they
-    would take ``patience`` times as long as the other solver is expected to. So for Newton steps
-    and the interior-point method.
+    The fall of the gap so far tells what is still to come. With these numbers 39 of 800 recorded
+    shapes (see :mod:`.work`) take more than 1.5 times as long as by the best of the three; half or
+    twice any of them makes it 40 to 70.
     """
 
-    #: the share of the other solver's expected time after which passes are judged: what is lost
-    #: where they were in vain
-    share: float = 0.2
-    #: passes that tell something, and passes after which they are judged whatever the other takes.
-    #: Where not even the least are within the share, there are none
-    least: int = 5
-    most: int = 20
+    #: coordinate descent is first unless this share of its usual passes takes longer than another
+    hopeful: float = 0.7
+    #: passes that tell something; a share of the usual ones where these are many, up to a number
+    least: int = 12
+    share: float = 0.05
+    most: int = 80
+    #: passes end where so many times what another is expected to take is left of them
     patience: float = 1.0
+    #: Newton's method is tried where this share of its usual time fits into what it may take
+    promise: float = 0.3
+    #: what it may take before it is judged, as a share of what another is expected to take: where
+    #: it is expected to be faster than that, and where it is not
+    fair: float = 0.4
+    trial: float = 0.2
+    #: and how many times as long as the other it may be foretold to take then
+    newton_patience: float = 3.0
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,7 @@ class LinearAuto(Solver):
         """From the top: the first row that applies."""
         return [
             Row(
-                "done before dual_cd could tell how fast it is",
+                "done before dual_cd is likely to be",
                 lambda problem: self._begins(problem) is self.newton,
                 self.newton,
                 "100,000 × 90 rows take 0.1 to 0.35 s, whatever C",
@@ -88,14 +96,14 @@ class LinearAuto(Solver):
         ]
 
     def _begins(self, problem: Problem) -> Solver:
-        plan = self._plan(problem)
+        plan = self._plan(problem, SolverOptions().tol)
         if not plan.at_once:
             return self.dual_cd
-        return self.newton if plan.newton_first(START) else self.interior_point
+        return self.newton if plan.worth_newton(math.inf) else self.interior_point
 
-    def _plan(self, problem: Problem) -> Plan:
-        costs = Costs(problem, self.work, self.newton.systems, self.interior_point.most)
-        return Plan(self.pace, problem, costs)
+    def _plan(self, problem: Problem, tol: float) -> Plan:
+        costs = Costs(problem, self.work, self.newton.systems, self.interior_point.most, tol)
+        return Plan(self.pace, costs, tol)
 
     def solve(
         self, problem: Problem, options: SolverOptions, start: Point | None = None
@@ -104,22 +112,33 @@ class LinearAuto(Solver):
         rounding = self.smooth_rounding if problem.terms.smooth else self.rounding
         asked = options.with_(tol=min(options.tol, rounding)) if small else options
         relay = Relay(problem, Monitor(problem, asked, ""), start)
-        plan = self._plan(problem)
-        stand = START
+        plan = self._plan(problem, asked.tol)
+        passes = PaceWatch(plan)
         if not plan.at_once:
-            relay.descend(self.dual_cd, PaceWatch(plan, asked.tol).slow)
-            stand = relay.stand(plan, asked.tol)
-        rest: list[LinearNewton | LinearInteriorPoint] = [self.newton]
-        if plan.interior_point < math.inf:
-            rest.insert(1 if plan.newton_first(stand) else 0, self.interior_point)
-        for solver in rest:
-            if not relay.over(asked.tol):
-                relay.run(solver, plan.newton_steps if solver is not rest[-1] else math.inf)
+            relay.descend(self.dual_cd, passes.slow)
+        rests = False  # Newton's method, having been given up, until passes have gone on
+        while not relay.over(asked.tol):
+            if not rests and plan.worth_newton(passes.left):
+                watch = NewtonWatch(plan, problem, passes.left)
+                relay.newton(self.newton, watch.slow)
+                rests = watch.ended
+                plan.newton, plan.way = watch.left if rests else math.inf, 1.0
+            elif not plan.too_long(passes.left):
+                relay.descend(self.dual_cd, passes.slow)
+                rests = False
+            elif plan.interior_point < math.inf:
+                relay.interior_point(self.interior_point)
+                plan.interior_point = math.inf
+            elif plan.newton < math.inf:
+                relay.newton(self.newton, lambda monitor: False)
+                plan.newton = math.inf
+            else:
+                break
         if not relay.over(options.tol):  # rounding has stopped them
             relay.monitor.options = options
-            watch = Standstill(self.standstill)
-            relay.descend(self.dual_cd, watch.slow)
-            if watch.ended:
+            still = Standstill(self.standstill)
+            relay.descend(self.dual_cd, still.slow)
+            if still.ended:
                 relay.monitor.status = Status.NUMERICAL_ERROR
         return relay.result(options.tol)
 
@@ -132,79 +151,48 @@ def way_left(gap: float, tol: float) -> float:
     return min(1.0, max(0.1, math.log(max(gap, tol) / tol) / math.log(1.0 / tol)))
 
 
-@dataclass(frozen=True)
-class Stand:
-    """What is known on the way: shares, of 1 where nothing is.
-
-    Attributes
-    ----------
-    way : float
-        What is left of it (:func:`way_left`).
-    fall : float
-        What the fit takes away of the best constant's primal.
-    free : float
-        The rows between their bounds of those that can be.
-    """
-
-    way: float = 1.0
-    fall: float = 1.0
-    free: float = 1.0
-
-
-START = Stand()
-
-
 class Plan:
-    """What solvers are expected to take, in passes of coordinate descent.
+    """What solvers are expected to take, in nanoseconds, as far as it is known.
 
     Attributes
     ----------
-    interior_point : float
-    least, more, factors : float
-        Newton's method: what it takes at least, what it takes more by the way that it has to go,
-        and what beyond that where all rows that can be are between bounds.
-    newton_steps : float
-        Newton steps that take as long as the interior-point method would, if they are dear.
+    newton, interior_point : float
+        What they take; infinite where rounding has stopped them, or the matrices are too large.
+    way : float
+        The share of the way that is left to go: Newton's method goes on from where it begins.
     at_once : bool
         Whether one of them comes first, without any passes.
-    first : int
+    first : float
         The pass from which on passes are judged.
     """
 
-    def __init__(self, pace: Pace, problem: Problem, costs: Costs) -> None:
-        self.problem, self.patience = problem, pace.patience
-        self.least = costs.newton_least / costs.one_pass
-        self.more = costs.newton_more / costs.one_pass
-        self.interior_point = costs.interior_point / costs.one_pass
-        self.factors = costs.factors / costs.one_pass
-        self.newton_steps = pace.patience * costs.interior_point / costs.dearest_step
-        allowed = pace.share * min(self.newton(START), self.interior_point)
-        allowed -= costs.hand_over / costs.one_pass
-        self.at_once = allowed < pace.least
-        self.first = max(pace.least, min(pace.most, int(min(allowed, pace.most))))
+    def __init__(self, pace: Pace, costs: Costs, tol: float) -> None:
+        self.pace, self.costs, self.tol = pace, costs, tol
+        self.newton, self.interior_point, self.way = costs.newton, costs.interior_point, 1.0
+        hoped = pace.hopeful * costs.passes * costs.one_pass + costs.hand_over
+        self.at_once = hoped > min(self.newton, self.interior_point)
+        self.first = max(pace.least, min(pace.share * costs.passes, pace.most))
 
-    @cached_property
-    def _constant(self) -> float:
-        """The primal of the best constant."""
-        problem = self.problem
-        return problem.terms.total_loss(problem.y, np.zeros(problem.n), problem.constant)
+    def other(self, passes: float) -> float:
+        """What is left without Newton's method, where passes would take so long."""
+        return min(passes, self.interior_point)
 
-    def fall(self, dual: float) -> float:
-        """What a fit takes away of the best constant's primal at most, as a share, by the dual."""
-        return min(1.0, max(0.0, 1.0 - dual / self._constant)) if self._constant > 0 else 1.0
+    def fair(self, passes: float) -> float:
+        """What Newton's method may take before it is judged."""
+        expected, other = self.way * self.newton, self.other(passes)
+        return (self.pace.fair if expected <= other else self.pace.trial) * other
 
-    def newton(self, stand: Stand) -> float:
-        """Newton's method without factorisations: it goes on from where it begins."""
-        return stand.way * (self.least + stand.fall * self.more)
+    def worth_newton(self, passes: float) -> bool:
+        """Whether Newton's method comes next, where passes would take so long."""
+        if self.newton == math.inf:
+            return False
+        expected, other = self.way * self.newton, self.other(passes)
+        promised = self.pace.promise * expected <= self.pace.trial * other
+        return self.pace.patience * expected <= other or promised
 
-    def newton_first(self, stand: Stand) -> bool:
-        """Whether Newton's method comes before the other, which goes the whole way."""
-        factors = 1.0 + stand.free**3 * self.factors / self.newton(START)
-        return self.newton(stand) * factors <= self.interior_point
-
-    def too_many(self, stand: Stand) -> float:
-        """Passes that take as long as the quicker of the others."""
-        return self.patience * min(self.newton(stand), self.interior_point)
+    def too_long(self, passes: float) -> bool:
+        """Whether that is longer than the interior-point method."""
+        return passes > self.pace.patience * self.interior_point or passes == math.inf
 
 
 class Relay:
@@ -231,29 +219,20 @@ class Relay:
             return good or monitor.limited()
         return True
 
-    def stand(self, plan: Plan, tol: float) -> Stand:
-        """Where the last solver has ended. Rows are free whose β is neither 0 nor at a bound."""
-        assert self.point is not None
-        beta, terms = self.point.beta, self.problem.terms
-        free = np.count_nonzero((beta != 0) & (beta > terms.lower) & (beta < terms.upper))
-        most = min(self.problem.n, self.problem.operator.n_features)
-        found = self.monitor.exact
-        fall = 1.0 if found is None else plan.fall(found.dual)
-        return Stand(way_left(self.monitor.gap, tol), fall, min(1.0, free / most))
-
     def descend(self, solver: DualCD, slow: Slow = never) -> None:
         """Coordinate descent, until ``slow`` says that others are faster."""
         self._note(solver)
         self.point = solver.descend(self.problem, self.monitor, self.start, slow)
 
-    def run(self, solver: LinearNewton | LinearInteriorPoint, too_many: float) -> None:
-        """One of the others; Newton's method while it promises no more than so many steps."""
+    def newton(self, solver: LinearNewton, slow: Callable[[Monitor], bool]) -> None:
+        """Newton's method, likewise."""
         self._note(solver)
-        if isinstance(solver, LinearInteriorPoint):
-            self.point = solver.watched(self.problem, self.monitor)
-        else:
-            slow = NewtonWatch(too_many, self.monitor.n_iter).slow
-            self.point = solver.watched(self.problem, self.monitor, self.start, slow)
+        self.point = solver.watched(self.problem, self.monitor, self.start, slow)
+
+    def interior_point(self, solver: LinearInteriorPoint) -> None:
+        """The interior-point method, from its own start."""
+        self._note(solver)
+        self.point = solver.watched(self.problem, self.monitor)
 
     def _note(self, solver: Solver) -> None:
         """The next begins at the best w and the best β so far, which need not belong together."""
@@ -298,51 +277,113 @@ class Standstill:
 
     def __init__(self, passes: int) -> None:
         self.passes, self.ended = passes, False
-        self.gap, self.at = math.inf, 0
+        self.gap, self.at = math.inf, 0.0
 
-    def slow(self, n_iter: int, gap: float, dual: float) -> bool:
+    def slow(self, passes: float, gap: float) -> bool:
         """Whether so many passes have not halved the gap."""
         if gap <= 0.5 * self.gap or self.at == 0:
-            self.gap, self.at = min(gap, self.gap), n_iter
-        self.ended = n_iter - self.at >= self.passes
+            self.gap, self.at = min(gap, self.gap), passes
+        self.ended = passes - self.at >= self.passes
         return self.ended
 
 
 class NewtonWatch:
-    """Notes when Newton's method is too slow for the way that is left."""
+    """Notes when Newton's method promises to take longer than what it came before.
 
-    def __init__(self, too_many: float, begun: int) -> None:
-        self.too_many, self.begun = too_many, begun
-        self.largest = 0.0
+    Of squared losses it tells nothing of what is left but by the gap, which stays at 1 and then
+    falls at once: as long again as it took so far, and as long once more, where that is more than
+    was expected; less where the gap has begun to fall. With corners it goes by the gap after each
+    proximal step, of which the last one tells how long the others will take.
+
+    Attributes
+    ----------
+    left : float
+        What it promised last, in nanoseconds.
+    ended : bool
+        Whether it was given up.
+    """
+
+    #: how many times what it took so far may be left of a squared loss, and the share of that where
+    #: the gap is below a number
+    as_long: float = 2.0
+    falling: float = 0.3
+    fallen: float = 0.1
+    #: the usual fall of the gap in one proximal step, with few features and with many, and the
+    #: least and largest powers of it that are believed
+    few_fall: float = 0.1
+    many_fall: float = 0.3
+    least_power: float = 0.5
+    most_power: float = 2.5
+
+    def __init__(self, plan: Plan, problem: Problem, passes: float) -> None:
+        self.costs, self.tol, self.tally = plan.costs, plan.tol, problem.operator.tally
+        self.begun = self.costs.spent(self.tally)
+        self.fair = plan.fair(passes)
+        self.most = plan.pace.newton_patience * plan.other(passes)
+        self.expected = plan.way * plan.newton
+        self.left, self.ended = self.expected, False
+        #: what was spent, and the gap, after each proximal step
+        self.trail: list[tuple[float, float]] = []
 
     def slow(self, monitor: Monitor) -> bool:
-        """By the fall of the gap since the first step, once they are as many as are too many: the
-        first ones promise too little."""
-        gap, steps = monitor.gap, monitor.n_iter - self.begun
-        self.largest = max(self.largest, min(gap, 1.0))
-        if steps < self.too_many or gap <= monitor.options.tol:
-            return False
-        fall = math.log(self.largest / gap) / steps if 0 < gap < self.largest else 0.0
-        left = math.log(gap / monitor.options.tol)
-        return left > fall * self.too_many
+        """Whether to give up."""
+        spent = self.costs.spent(self.tally) - self.begun
+        gap = min(monitor.gap, 1.0) if math.isfinite(monitor.gap) else 1.0
+        if not self.trail or gap != self.trail[-1][1]:
+            self.trail.append((spent, gap))
+        self.left = self._of_squares(spent, gap) if self.costs.smooth else self._of_corners(spent)
+        self.ended = spent >= self.fair and self.left > self.most
+        return self.ended
+
+    def _of_squares(self, spent: float, gap: float) -> float:
+        left = max(self.as_long * spent, self.expected - spent)
+        return left * (self.falling if gap < self.fallen else 1.0)
+
+    def _of_corners(self, spent: float) -> float:
+        usual = -math.log(self.few_fall if self.costs.few else self.many_fall)
+        best = min(gap for _, gap in self.trail)
+        rate, last, now = usual, 0.0, spent - self.trail[-1][0]
+        if len(self.trail) > 1:
+            rate = math.log(max(self.trail[0][1], best) / best) / (len(self.trail) - 1)
+            rate = min(max(rate, self.least_power * usual), self.most_power * usual)
+            last = self.trail[-1][0] - self.trail[-2][0]
+        steps = max(1, math.ceil(math.log(max(best / self.tol, 1.0)) / rate))
+        one = max(last, now)
+        return (steps - 1) * one + max(one - now, self.falling * one)
 
 
 class PaceWatch:
-    """Notes when coordinate descent is too slow for the way that is left."""
+    """Notes when coordinate descent is too slow for the way that is left.
 
-    def __init__(self, plan: Plan, tol: float) -> None:
-        self.plan, self.tol = plan, tol
+    Attributes
+    ----------
+    left : float
+        What it is expected to take from here on, in nanoseconds; infinite before it began.
+    """
+
+    #: passes are judged again after so many more of them, as a share
+    again: float = 0.05
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.left = plan, math.inf
         #: what the last three passes seemed to leave of the gap, in units of what is asked for
         self.seen: list[float] = []
         #: passes, and the median of those
         self.trail = Trail()
+        self.before, self.next = 0.0, plan.first
 
-    def slow(self, n_iter: int, gap: float, dual: float) -> bool:
+    def slow(self, passes: float, gap: float) -> bool:
         """Whether to give up: ``gap`` is how many times more than asked for is left."""
         self.seen = [*self.seen[-2:], gap]
+        if self.trail.entries and passes < self.trail.entries[-1][0]:  # it began anew
+            self.before = self.trail.entries[-1][0]
+        done = self.before + passes
         # one pass may see little of it
-        self.trail.note(n_iter, float(np.median(self.seen)))
-        if n_iter < self.plan.first:
+        self.trail.note(done, sorted(self.seen)[len(self.seen) // 2])
+        if done < self.next:
             return False
-        stand = Stand(way_left(gap * self.tol, self.tol), self.plan.fall(dual))
-        return self.trail.work_left(1.0) > self.plan.too_many(stand)
+        self.next = (1.0 + self.again) * done
+        plan = self.plan
+        self.left = plan.costs.one_pass * self.trail.work_left(1.0)
+        plan.way = way_left(gap * plan.tol, plan.tol)
+        return plan.worth_newton(self.left) or plan.too_long(self.left)

@@ -32,12 +32,12 @@ from ..solver import Solver
 
 Array = NDArray[np.float64]
 
-#: whether to give up, by the number of passes, how many times more than asked for the last of them
-#: seems to leave of the gap, and the dual
-Slow = Callable[[int, float, float], bool]
+#: whether to give up, by the passes' worth of visits since it began, and how many times more than
+#: asked for the last of them seems to leave of the gap
+Slow = Callable[[float, float], bool]
 
 
-def never(n_iter: int, gap: float, dual: float) -> bool:
+def never(passes: float, gap: float) -> bool:
     """The one that does not."""
     return False
 
@@ -127,7 +127,7 @@ class DualCD(Solver):
             ruled = descent.ruled
             due = done - checked >= max(self.check_every, self.check_share * done)
             limited = monitor.limited()
-            crawls = slow(monitor.n_iter, left / (tol * scale) if scale > 0 else np.inf, dual)
+            crawls = slow(done, left / (tol * scale) if scale > 0 else np.inf)
             if not (solved or ruled or due or limited or crawls):
                 continue
             if limited and not monitor.certifiable():

@@ -64,6 +64,8 @@ class NewtonSteps:
     def evaluate(self) -> None:
         """Responses, gradient, value and the gap of F; a free b is put at its best first."""
         problem, numbers = self.problem, self.problem.terms.numbers
+        problem.operator.tally.rows += problem.n
+        problem.operator.tally.steps += 1
         if problem.offset:
             shift = smooth_offset(
                 numbers, self.residual, None, problem.total_held, self.sigma, self.centre
