@@ -90,8 +90,6 @@ JOINT = tuple(
     for target, n, d in (("sine", 300, 1), ("easy", 300, 5), ("mcycle", 133, 0), ("engel", 235, 0))
     for epsilon in (0.0, 0.3)
 )
-#: a pace that never ends coordinate descent
-NEVER = settings("linear.Pace", share=1e9, patience=1e18)
 #: the paper's linear paths, with a penalised offset
 PATHS = tuple(
     place("TauPathSVC", name, n, C=C, kernel="linear", penalise_intercept=True)
@@ -128,13 +126,19 @@ PARTS = {
         QUANTILES,
     ),
     "factors for few samples": Part(
-        "auto factorises up to 300 samples of a smooth loss; steps first without it",
+        "auto factorises up to 200 samples of a smooth loss; steps first without it",
         solver("Auto", few_samples=0),
         FEW,
     ),
     "direct solves in block": Part(
         "a block is factorised where its steps have cost as much; steps alone without it",
         solver("Block", factor_cost=1e12),
+        QUANTILES,
+        solver("Block"),
+    ),
+    "faces in block": Part(
+        "the linear system of the face that steps lead to; steps and interior points without it",
+        solver("Block", faces=settings("Faces", pulling=-1.0)),
         QUANTILES,
         solver("Block"),
     ),
@@ -305,7 +309,7 @@ PARTS = {
     ),
     "others after slow sweeps": Part(
         "auto goes over to others where coordinate descent is slow; it goes on without it",
-        solver("linear.LinearAuto", pace=NEVER),
+        solver("linear.DualCD"),
         LINEAR,
     ),
 }

@@ -143,8 +143,12 @@ class Survey:
             sides[side] = self._run(worker, place, side, self._patience(place, side, sides), {})
         first = sum(side["wall"][0] for side in sides.values() if "wall" in side)
         if first <= SHORT or marks.suspicious(sides, place):
+            order = [name for name in sides if "wall" in sides[name]]
             for _ in range(ROUNDS - 1):
-                for side in [name for name in sides if "wall" in sides[name]]:
+                # every other round backwards: what one leaves to the next, such as memory that has
+                # to be touched anew, is not always the same side's to bear
+                order.reverse()
+                for side in order:
                     patience = max(2.0, 5.0 * max(sides[side]["wall"]))
                     sides[side] = self._run(worker, place, side, patience, sides[side])
         record = Record(place, profile, sides)

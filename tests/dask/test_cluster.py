@@ -166,7 +166,8 @@ def test_a_lost_scheduler_is_told(tmp_path: Path) -> None:
         thread = threading.Thread(target=close)
         lazy_X, y = from_blocks(lambda k: slow_read(k, str(marker)))
         thread.start()
-        with pytest.raises(RuntimeError, match=r"the Dask scheduler at .* was lost"):
+        lost = pytest.raises(RuntimeError, match=r"the Dask scheduler at .* was lost")
+        with client.as_current(), lost:
             lazy.LinearSVR().fit(lazy_X, y)
         thread.join()
     finally:
@@ -174,11 +175,8 @@ def test_a_lost_scheduler_is_told(tmp_path: Path) -> None:
         cluster.close()
 
 
-@pytest.mark.slow
-def test_workers_stay_within_their_memory() -> None:
-    """Data of three times a worker's limit, made block by block; a worker above it is killed."""
-    # 20 MB a block, 1.8 GB of rows; a worker without data takes 200 MB
-    limit, n_blocks, size, d = 600 * 2**20, 95, 50_000, 50
+def made_by_blocks(n_blocks: int, size: int, d: int) -> tuple[Any, Any]:
+    """X and y that are made block by block where they are needed."""
 
     def made(k: Any) -> Any:
         return np.random.default_rng(int(k[0])).normal(size=(size, d))
@@ -187,9 +185,27 @@ def test_workers_stay_within_their_memory() -> None:
         made, new_axis=1, chunks=((size,) * n_blocks, (d,)), dtype=float, meta=np.empty((0, 0))
     )
     noise = da.random.default_rng(0).normal(size=size * n_blocks, chunks=size)
+    return lazy_X, lazy_X[:, 0] + noise
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("machine", "shape"),
+    [
+        # 20 MB a block, 1.8 GB of rows; a worker without data takes 200 MB
+        (lazy.LinearExpectileSVR(tau=[0.2, 0.8]), (95, 50_000, 50)),
+        # 8 MB a block, but 400 MB of features, and as much again to make them
+        (lazy.ExpectileSVR(tau=[0.2, 0.8], landmarks=500, gamma=0.05), (4, 100_000, 10)),
+    ],
+    ids=["linear", "landmarks"],
+)
+def test_workers_stay_within_their_memory(machine: Any, shape: tuple[int, int, int]) -> None:
+    """Data of three times a worker's limit, made block by block; a worker above it is killed."""
+    limit = 600 * 2**20
     with cluster_of(1, memory_limit=limit) as cluster, Client(cluster) as client:
         before = set(client.nthreads())
-        model = lazy.LinearExpectileSVR(tau=[0.2, 0.8]).fit(lazy_X, lazy_X[:, 0] + noise)
-        assert max(model.dual_gap_) <= model.tol
+        model = machine.fit(*made_by_blocks(*shape))
+        gaps = getattr(model, "landmark_gap_", model.dual_gap_)
+        assert max(gaps) <= model.tol
         # none was killed for its memory and started anew
         assert set(client.nthreads()) == before

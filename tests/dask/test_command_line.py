@@ -79,12 +79,51 @@ def test_a_cluster_by_its_address(folder: Path, tmp_path: Path, capsys: Any) -> 
     assert card["scores"]["levels"][0]["C"] > 0
 
 
+KERNEL = ("--target", "rent", "--weight", "count", "--tau", "0.1,0.5,0.9")
+
+
+@pytest.mark.parametrize("kind", ["quantile", "expectile", "svr"])
+@pytest.mark.parametrize("tune", [False, True], ids=["given", "tuned"])
+def test_kernel_machines(folder: Path, tmp_path: Path, capsys: Any, kind: str, tune: bool) -> None:
+    """By landmarks on partitions, and as well as on all rows at once."""
+    given = [*(KERNEL if kind != "svr" else KERNEL[:4]), "--kind", kind]
+    if tune:
+        given += ["--tune", "--grid", "3", "--folds", "2"]
+    model = tmp_path / "model.skops"
+    code, card, _ = fit(capsys, folder, *given, "--dask", "--save", model)
+    assert code == 0
+    assert card["rows"] == 1000
+    table = tmp_path / "all.parquet"
+    frame = pd.concat(pd.read_parquet(file) for file in sorted(folder.iterdir()))
+    frame.reset_index(drop=True).to_parquet(table)
+    _, other, _ = fit(capsys, table, *given, "--save", tmp_path / "whole.skops")
+    for ours, theirs in zip(card["scores"]["levels"], other["scores"]["levels"], strict=True):
+        assert ours["landmark_gap"] <= 1e-4
+        assert ours["loss"] == pytest.approx(theirs["loss"], rel=0.15)
+        assert ("C" in ours) == tune
+    assert type(load(model)[-1]).__module__.startswith("tausvm.")
+    assert not type(load(model)[-1]).__module__.startswith("tausvm.dask")
+    out = tmp_path / "out.csv"
+    assert main(["predict", str(model), str(table), "-o", str(out)]) == 0
+    assert len(pd.read_csv(out)) == 1000
+
+
+def test_levels_of_linear_machines_are_tuned(folder: Path, tmp_path: Path, capsys: Any) -> None:
+    given = ("--tau", "0.2,0.8", "--tune", "--grid", "2", "--folds", "2")
+    model = tmp_path / "model.skops"
+    code, card, _ = fit(capsys, folder, *LINEAR, *given, "--dask", "--save", model)
+    assert code == 0
+    assert all(level["C"] > 0 and level["gap"] <= 1e-4 for level in card["scores"]["levels"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--target", "rent"), "--dask: fits --kind linear only, got --kind quantile"),
+        (
+            ("--target", "rent", "--kind", "joint"),
+            "--dask: fits --kind linear, quantile, expectile, svr only, got --kind joint",
+        ),
         ((*LINEAR, "--holdout", "0.2"), "--dask: does not work with --holdout"),
-        ((*LINEAR, "--tune"), "--tune: works with --dask for --loss svr only"),
         (("--kind", "linear"), "--target: name the column to predict"),
         (("--kind", "linear", "--target", "none"), "has no column 'none'"),
     ],
@@ -111,6 +150,32 @@ def test_bad_files(folder: Path, tmp_path: Path, capsys: Any) -> None:
         code, _, heard = fit(capsys, folder, *LINEAR, "--dask", "localhost:1", "--save", model)
     assert code == 2
     assert "--dask: no scheduler answers at localhost:1" in heard
+
+
+def test_a_file_unlike_the_others_is_named(folder: Path, tmp_path: Path, capsys: Any) -> None:
+    model, file = tmp_path / "m.skops", folder / "part2.parquet"
+    whole = pd.read_parquet(file)
+    first = folder / "part0.parquet"
+    for changed, told in (
+        (whole.drop(columns="size"), f"{file}: has no column 'size', which {first} has"),
+        (whole.assign(size="large"), f"{file}: column 'size' holds text, in {first} numbers"),
+        (whole.assign(quarter=3), f"{file}: column 'quarter' holds numbers, in {first} text"),
+        (
+            whole.assign(rent=pd.Timestamp(0)),
+            f"{file}: column 'rent' holds dates, in {first} numbers",
+        ),
+    ):
+        changed.to_parquet(file)
+        code, _, heard = fit(capsys, folder, *LINEAR, "--dask", "--save", model)
+        assert code == 2
+        assert told in heard
+    # numbers of another size, a column more, and columns in another order are no matter
+    other = whole[["rent", "count", "size", "quarter"]].assign(more=1)
+    other.astype({"size": np.float32, "rent": np.int32}).to_parquet(file)
+    assert fit(capsys, folder, *LINEAR, "--dask", "--save", model)[0] == 0
+    whole.assign(size="large").to_parquet(file)
+    given = (*LINEAR, "--drop", "size", "--dask", "--save", model, "--force")
+    assert fit(capsys, folder, *given)[0] == 0
 
 
 def test_what_follows_the_option() -> None:

@@ -28,7 +28,7 @@ MACHINES = {
     "LinearExpectileSVR": {"C": 100.0},
     "JointQuantileSVR": {**WILD, "output_kernel": "identity"},
     "JointExpectileSVR": {**WILD, "output_kernel": "identity"},
-    "QuantileSVRCV": {**GRID, "calibrate": None},
+    "QuantileSVRCV": {**GRID, "gammas": [0.2], "calibrate": None},
     "ExpectileSVRCV": {**GRID, "feature_metric": None, "kernel": "rbf"},
 }
 rng = np.random.default_rng(3)

@@ -74,15 +74,15 @@ def test_points_that_do_not_converge_are_reported_once():
 
 
 def test_a_point_that_fails_is_left_out(monkeypatch):
-    solve_many = tausvm.selection.folds.solve_many
+    solve_parts = tausvm.selection.folds.solve_parts
 
-    def fails_for_large_costs(family, *arguments):
-        result = solve_many(family, *arguments)
-        result.failed[:, family.costs > 5] = result.solved[:, family.costs > 5]
-        result.intercept[:, family.costs > 5] = np.nan
+    def fails_for_large_costs(families, *arguments):
+        result, large = solve_parts(families, *arguments), families[0].costs > 5
+        result.failed[:, :, large] = result.solved[:, :, large]
+        result.intercept[:, :, large] = np.nan
         return result
 
-    monkeypatch.setattr(tausvm.selection.folds, "solve_many", fails_for_large_costs)
+    monkeypatch.setattr(tausvm.selection.folds, "solve_parts", fails_for_large_costs)
     with pytest.warns(ConvergenceWarning, match="left out"):
         model = SVRCV(Cs=[0.1, 1.0, 10.0], gammas=[1.0], cv=2).fit(X, Y)
     assert model.best_params_["C"] in (0.1, 1.0)
@@ -90,14 +90,14 @@ def test_a_point_that_fails_is_left_out(monkeypatch):
 
 
 def test_interrupt_says_what_happened(monkeypatch):
-    solve_many, calls = tausvm.selection.folds.solve_many, []
+    solve_parts, calls = tausvm.selection.folds.solve_parts, []
 
     def interrupted(*arguments):
         calls.append(1)
         if len(calls) > 2:
             raise KeyboardInterrupt
-        return solve_many(*arguments)
+        return solve_parts(*arguments)
 
-    monkeypatch.setattr(tausvm.selection.folds, "solve_many", interrupted)
+    monkeypatch.setattr(tausvm.selection.folds, "solve_parts", interrupted)
     with pytest.raises(KeyboardInterrupt, match="selection interrupted"):
         SVRCV(Cs=2, gammas=3, cv=2).fit(X, Y)

@@ -18,7 +18,7 @@ from sklearn.model_selection import GroupKFold
 
 from tausvm import SVRCV, ExpectileSVRCV, QuantileSVR, QuantileSVRCV
 from tausvm.persistence import load, save
-from tausvm.selection.large import landmark_count, shared_places, split_rows
+from tausvm.selection.large import landmark_count, parts_of_rows, shared_places
 from tausvm.selection.plan import Plan
 from tausvm.selection.progress import heartbeat, size, span
 from tausvm.selection.settings import BeatSettings, LargeSettings
@@ -197,9 +197,11 @@ def test_bad_parameters():
 
 
 def test_rows_are_split_and_landmarks_counted():
-    settings = LargeSettings(selection_rows=50)
-    chosen, held = split_rows(1000, 30, settings, np.random.default_rng(0))
-    assert len(chosen) == 50 and len(held) == 30 and not np.isin(chosen, held).any()
+    settings = LargeSettings(selection_rows=50, trend_rows=70)
+    parts = parts_of_rows(1000, 30, settings, np.random.default_rng(0))
+    assert [len(rows) for rows in parts] == [50, 30, 70]
+    assert len(np.unique(np.concatenate(parts))) == 150
+    assert all((np.diff(rows) > 0).all() for rows in parts)
     assert landmark_count(7, 10**6, 100.0, settings) == 7
     assert landmark_count(None, 10**6, 2000.0, settings) == 524
     assert landmark_count(None, 10**8, 2000.0, settings) == 250

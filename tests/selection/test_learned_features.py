@@ -389,7 +389,7 @@ def test_an_interrupt_leaves_at_once_and_nothing_behind(monkeypatch, after):
         return calls
 
     cases = [
-        (ExpectileSVRCV(**SMALL), tausvm.selection.folds, "solve_many"),
+        (ExpectileSVRCV(**SMALL), tausvm.selection.folds, "solve_parts"),
         (ExpectileSVRCV(**SMALL), tausvm.selection.ridge, "cholesky"),
         (FeatureMetric(**FOLDS), tausvm.selection.ridge, "cholesky"),
     ]

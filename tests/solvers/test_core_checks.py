@@ -16,12 +16,15 @@ from tausvm._core import (
     joint,
     lapack,
     pairs,
+    parts,
     rows,
     single,
     sweeps,
     validation,
 )
 from tausvm._core import terms as term_core
+from tausvm.losses.terms import DualTerms
+from tausvm.solvers.many import Asked, Family, Goal, Many, PartResults, Stop
 
 
 def zeros(*shape: int, dtype: Any = np.float64) -> np.ndarray:
@@ -44,36 +47,33 @@ def coordinate_state(m: int = 3, **options: Any) -> Any:
     return coordinates.CoordinateState(zeros(m), zeros(m), terms(m), np.ones(m), **options)
 
 
-def column_state(**changed: Any) -> Any:
-    """Two columns of four samples."""
+def part(n: int = 3, **changed: Any) -> Any:
+    """Three samples of one loss, two rows that judge, in a matrix of five."""
     given: dict[str, Any] = {
-        "matrix": np.eye(4, dtype=np.float32),
-        "y": zeros(4, dtype=np.float32), "weight": np.ones(4, dtype=np.float32),
-        "ridges": np.ones((2, 2)), "allowed": np.ones(2), "share": 1.0, "offset": True,
+        "y": zeros(n), "terms": terms(n)[None], "constants": np.ones(1), "offset": True,
+        "weight": np.ones(n), "rows": np.arange(n + 2), "judged": judged(),
     }  # fmt: skip
-    return columns.Columns(*(given | changed).values())
+    return parts.Part(*(given | changed).values())
 
 
-def inverse(n: int = 4, numbers: int = 2) -> Any:
-    """Of two columns of n samples, by one vector."""
-    vectors, shrink = np.ones((n, 1), dtype=np.float32), np.ones((2, 1), dtype=np.float32)
-    return columns.LowRankInverse(vectors, shrink, np.ones(numbers, dtype=np.float32))
-
-
-def single_pairs(**changed: Any) -> Any:
-    """The walk of one loss along two C on three samples."""
-    given: dict[str, Any] = {
-        "rows": np.eye(3, dtype=np.float32), "y": zeros(3), "batch": 1.0, "most": 1.0,
-        "beta": zeros(1, 2, 3), "intercept": zeros(1, 2), "gap": zeros(1, 2), "primal": zeros(1, 2),
-    }  # fmt: skip
-    return single.SinglePairs(*(given | changed).values())
-
-
-def judge(n: int = 3, table: Any = None) -> Any:
-    """Two validation rows for one loss and two C on n samples."""
+def judged(table: Any = None) -> Any:
+    """Two validation rows of one loss."""
     table = zeros(1, 5, 2) if table is None else table
-    values = np.ones((2, n), dtype=np.float32)
-    return validation.Validation(lambda b: b @ values.T, values, zeros(2), table, 2, (-1.0, 1.0), 3)
+    return validation.Judged(zeros(2), table, (-1.0, 1.0))
+
+
+def judge(costs: int = 2, rows: int = 2) -> Any:
+    """They judge two C."""
+    return validation.Validation(judged(), np.full((1, costs, rows), np.nan), 3.0)
+
+
+def solve_part(of: Any, matrix: Any = None, core: Any = None, **changed: Any) -> None:
+    """Two C of a part."""
+    given: dict[str, Any] = {"costs": np.ones(2), "wanted": np.ones((1, 2), dtype=bool)}
+    asked = Asked(**(given | changed), goal=Goal(), stop=Stop())
+    family = Family(None, zeros(3), [DualTerms(terms(3))], asked.costs, judged=judged())
+    matrix = np.eye(5, dtype=np.float32) if matrix is None else matrix
+    (core or single.SinglePairs(Many(), 1.0)).solve([of], matrix, asked, PartResults.of([family]))
 
 
 def matrix(chosen: Any = None) -> Any:
@@ -135,32 +135,25 @@ CALLS: dict[str, Callable[[], Any]] = {
     "coordinates: slot beyond rows": lambda: coordinate_state().run(
         np.ones((2, 3), dtype=np.float32), places(0, 1, 2), None, 0.0, 1
     ),
-    "single: rows": lambda: single_pairs(rows=np.ones((3, 2), dtype=np.float32)),
-    "single: results": lambda: single_pairs(beta=zeros(1, 2, 4)),
-    "single: gaps": lambda: single_pairs(gap=zeros(1, 3)),
-    "single: terms": lambda: single_pairs().begin(0, terms(4), np.ones(2), places(0), 1.0, 1.0),
-    "single: loss": lambda: single_pairs().begin(1, terms(3), np.ones(2), places(0), 1.0, 1.0),
-    "single: wanted": lambda: single_pairs().begin(0, terms(3), np.ones(2), places(2), 1.0, 1.0),
-    "single: starts": lambda: single_pairs().begin(
-        0, terms(3), np.ones(2), places(0), 1.0, 1.0, zeros(2, 3)
+    "part: terms": lambda: part(terms=terms(4)[None]),
+    "part: constants": lambda: part(constants=np.ones(2)),
+    "part: weight": lambda: part(weight=np.ones(2)),
+    "part: rows": lambda: part(rows=np.arange(4)),
+    "part: judged": lambda: part(judged=validation.Judged(zeros(2), zeros(2, 5, 2), (-1.0, 1.0))),
+    "parts: row beyond the matrix": lambda: solve_part(part(rows=np.arange(1, 6))),
+    "parts: matrix": lambda: solve_part(part(), matrix=np.ones((5, 4), dtype=np.float32)),
+    "parts: matrix of its own": lambda: solve_part(
+        part(rows=None), matrix=np.ones((4, 3), dtype=np.float32)
     ),
-    "single: validation": lambda: single_pairs().begin(
-        0, terms(3), np.ones(2), places(0), 1.0, 1.0, None, judge(n=4)
-    ),
-    "validation: terms": lambda: judge(table=zeros(1, 5, 3)),
+    "parts: wanted": lambda: solve_part(part(), wanted=np.ones((2, 2), dtype=bool)),
+    "parts: results": lambda: solve_part(part(n=4)),
+    "parts: squared": lambda: solve_part(part(weight=None), core=columns.Columns(Many())),
+    "validation: terms": lambda: judged(table=zeros(1, 5, 3)),
+    "validation: losses": lambda: judge(rows=1),
     "validation: problems": lambda: judge().hopeless(([0], [2])),
-    "validation: values": lambda: judge().ended(([0], [1]), zeros(2, 3), zeros(2)),
+    "validation: values": lambda: judge().ended(([0], [1]), zeros(2, 2)),
+    "race: rows": lambda: validation.in_the_race(zeros(2, 3, 1, 2, 4), places(4, 5, 4), 1.0, 0.0),
     "clearly worse": lambda: validation.clearly_worse(zeros(2, 3), zeros(2), 1.0),
-    "columns: matrix": lambda: column_state(matrix=np.ones((4, 3), dtype=np.float32)),
-    "columns: inverse": lambda: column_state().begin(places(0), inverse(n=3)),
-    "low rank: shrink": lambda: inverse(numbers=3),
-    "factors: matrix": lambda: columns.FactorInverse(
-        np.ones((4, 3), dtype=np.float32), np.ones(1), places(0)
-    ),
-    "columns: weight": lambda: column_state(weight=np.ones(3, dtype=np.float32)),
-    "columns: allowed": lambda: column_state(allowed=np.ones(3)),
-    "columns: a column that is not there": lambda: column_state().select(places(0, 2)),
-    "columns: a column twice": lambda: column_state().select(places(1, 1)),
     "group response": lambda: joint.group_response(
         zeros(3, 2), zeros(5, 3, 1), zeros(3), 0.1, zeros(3, 2), zeros(3, 2)
     ),

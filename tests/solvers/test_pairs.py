@@ -14,6 +14,7 @@ from tausvm.losses import DualTerms, EpsilonInsensitive
 from tausvm.solvers import SolverOptions, Status, solve
 
 from ..reference.objective import dual_objective, primal_objective
+from ..reference.qp import reference_optimum
 from ..reference.smo_note import (
     TABLE_2_ROWS,
     TABLE_4_ROWS,
@@ -21,7 +22,7 @@ from ..reference.smo_note import (
     smo_svr,
     table_step,
 )
-from .cases import random_case
+from .cases import LOSSES, random_case
 
 C, EPSILON = 1.0, 0.25
 #: quarters, so that sums and comparisons are exact
@@ -269,3 +270,38 @@ def test_small_tolerances_and_large_numbers_are_searched_for_in_double_precision
             found.append((beta, gradient))
         for one, other in zip(*found, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("single", [True, False])
+def test_without_an_offset_nobody_is_a_partner(loss: str, single: bool) -> None:
+    """Steps of one variable among those of pairs: max up ≤ 0 ≤ min down at the optimum."""
+    for seed in range(6):
+        case = random_case(7200 + seed, loss, "rbf", False, False, largest_n=50, log_C=(-1, 2))
+        terms = case.package_loss.dual_terms(case.y, case.cost)
+        K, n = case.K.astype(np.float32 if single else np.float64), len(case.y)
+        largest = np.abs(case.y).max()
+        tol = (1e-3 if single else 1e-9) * largest
+        beta, gradient = np.zeros(n), -case.y
+        diagonal = np.diagonal(K).astype(np.float64)
+        state = PairState(beta, gradient, terms.numbers, diagonal, 1e-5, False)
+        assert state.run(K, np.arange(n), None, tol, 200_000) == OPTIMAL
+        exact = K.astype(np.float64) @ beta - case.y
+        np.testing.assert_allclose(gradient, exact, atol=2e-5 * largest)
+        up, down = -exact - terms.slope_up(beta), -exact - terms.slope_down(beta)
+        assert max(up.max(), 0.0) - min(down.min(), 0.0) <= 1.05 * tol
+        optimum = reference_optimum(case.K, case.y, case.costs, False)
+        value = dual_objective(case.K, case.y, case.costs, beta)
+        assert value == pytest.approx(optimum.upper, rel=2e-2 if single else 1e-6, abs=1e-6)
+
+
+def test_rows_of_pairs_with_nobody_are_asked_for_one_at_a_time() -> None:
+    """A step of one variable needs one row, whichever way it goes."""
+    terms = EpsilonInsensitive(0.1).dual_terms(np.zeros(2), np.full(2, 10.0))
+    for y, sign in ((np.array([1.0, 0.0]), 1.0), (np.array([-1.0, 0.0]), -1.0)):
+        beta, gradient = np.zeros(2), -y
+        state = PairState(beta, gradient, terms.numbers, np.ones(2), np.inf, False)
+        assert state.run(np.eye(2), np.array([-1, -1]), None, 1e-9, 10) == NEED_ROW
+        assert state.needed == 0
+        assert state.run(np.eye(2), np.array([0, -1]), None, 1e-9, 10) == OPTIMAL
+        np.testing.assert_allclose(beta, [0.9 * sign, 0.0], atol=1e-15)

@@ -141,6 +141,51 @@ static TAUSVM_CLONES void column_slope(const float *restrict beta,
     })
 }
 
+/* Eight numbers at a time, wherever they lie. */
+typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
+
+static inline float eight_sum(eight v)
+{
+    return ((v[0] + v[4]) + (v[1] + v[5])) + ((v[2] + v[6]) + (v[3] + v[7]));
+}
+
+/* out[c, i] = the sum over k of rows[i, k] * vectors[c, k], for a square matrix and few vectors: four
+ * rows at a time stay in the nearest cache while all vectors pass. A product of general matrices
+ * would copy the rows first. */
+static TAUSVM_CLONES void rows_times(const float *restrict rows, const float *restrict vectors,
+                                     int64_t n, int64_t count, float *restrict out)
+{
+    int64_t full = n / 8 * 8;
+    for (int64_t i = 0; i < n; i += 4) {
+        const float *row[4];
+        for (int r = 0; r < 4; r++)
+            row[r] = rows + (i + r < n ? i + r : n - 1) * n;
+        for (int64_t c = 0; c < count; c += 2) {
+            const float *a = vectors + c * n;
+            const float *b = c + 1 < count ? a + n : a;
+            eight of_a[4] = {{0}, {0}, {0}, {0}}, of_b[4] = {{0}, {0}, {0}, {0}};
+            for (int64_t k = 0; k < full; k += 8) {
+                eight at_a = *(const eight *)(a + k), at_b = *(const eight *)(b + k);
+                for (int r = 0; r < 4; r++) {
+                    eight values = *(const eight *)(row[r] + k);
+                    of_a[r] += values * at_a;
+                    of_b[r] += values * at_b;
+                }
+            }
+            for (int r = 0; r < 4 && i + r < n; r++) {
+                float sum_a = eight_sum(of_a[r]), sum_b = eight_sum(of_b[r]);
+                for (int64_t k = full; k < n; k++) {
+                    sum_a += row[r][k] * a[k];
+                    sum_b += row[r][k] * b[k];
+                }
+                out[c * n + i + r] = sum_a;
+                if (c + 1 < count)
+                    out[(c + 1) * n + i + r] = sum_b;
+            }
+        }
+    }
+}
+
 /* a += t * b */
 static TAUSVM_CLONES void column_add(float *restrict a, const float *restrict b, float t, int64_t n)
 {

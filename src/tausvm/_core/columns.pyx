@@ -1,20 +1,37 @@
 # distutils: language = c
 """Conjugate gradients on many columns at a time, without the interpreter's lock.
 
-Column c is the dual of a squared loss without ε,
+Column c is the dual of a squared loss without ε at one C,
 
     min_β  ½ βᵀKβ − yᵀβ + ½ Σ (rise_c if βᵢ > 0 else fall_c) βᵢ² / weightᵢ    [Σβ = 0 if b is free]
+
+The columns differ in their ridges alone, so that they share every product with K, which is then a
+product of matrices:
+
+    repeat for all columns that are not done
+        b ← minimiser of the primal;  gradient ← Kβ + b − y + ridge β
+        z ← an approximation of (K + ridge)⁻¹ gradient  (moved so that Σz = 0)
+        direction ← −z + keep·direction                 (Polak–Ribière)
+        β ← minimum of the dual along the direction
+    until the duality gap is small enough
+
+The ridge of a column takes two values whose ratio is that of τ and 1 − τ: with a good inverse three
+to five steps do, whatever C. On few samples that is a Cholesky factor, which serves all columns with
+similar ridges; on more of them landmarks are tried first, and factors take their place where those
+are not good enough.
 
 A column is a row of float32 matrices of shape (columns, n). The ``live`` ones, which the passes
 work on, are the first rows; ``order`` tells which column a row is of.
 """
-from libc.math cimport fabs, isfinite
-from libc.string cimport memcpy
+from libc.math cimport INFINITY, exp, fabs, floor, isfinite, log
+from libc.string cimport memset
 import numpy as np
 
 from libc.stdint cimport int64_t
-from .checks cimport check, check_places
-from .lapack cimport factorise_single, multiply, solve_single
+from .checks cimport check
+from .inverses cimport FactorInverse, Inverse, LowRankInverse
+from .lapack cimport multiply
+from .parts cimport Shared
 
 cdef extern from "columns.h" nogil:
     void column_pull(const float*, const float*, const float*, float, float, float, int64_t,
@@ -27,6 +44,7 @@ cdef extern from "columns.h" nogil:
     void column_slope(const float*, const float*, const float*, float, float, float, int64_t,
                       double*, double*)
     void column_add(float*, const float*, float, int64_t)
+    void rows_times(const float*, const float*, int64_t, int64_t, float*)
 
 #: Newton steps on one variable end at this share of the first slope
 cdef double ENOUGH = 1e-3
@@ -34,283 +52,378 @@ cdef int MOST_STEPS = 20
 
 #: the numbers of a column, rows of a table
 cdef enum:
-    RISE, FALL, ALLOWED, OFFSET, GAP, PRIMAL, DESCENT, LENGTH, FLAT_SUM, NUMBERS
+    RISE, FALL, ALLOWED, OFFSET, GAP, BEFORE, PRIMAL, DESCENT, LENGTH, FLAT_SUM, NUMBERS
 #: and its vectors
 cdef enum:
     BETA, FITTED, GRADIENT, PREVIOUS, DIRECTION, PRODUCT, Z, FLAT, VECTORS
 
 
-cdef class Inverse:
-    """An approximation of (K + ridge)⁻¹ for the ridges of the columns."""
-
-    cdef int n, count
-
-    cdef void times(self, const int64_t* order, int live, const float* vectors,
-                    float* out) noexcept nogil:
-        """out ← the product with a row of vectors for each of the columns ``order[:live]``."""
-        pass
-
-
-cdef class LowRankInverse(Inverse):
-    """(U Λ Uᵀ + ridge)⁻¹ for UᵀU = I.
+cdef class Columns(Shared):
+    """The columns of parts.
 
     Parameters
     ----------
-    vectors : float32 array (n, rank)
-        U.
-    shrink : float32 array (columns, rank)
-        Λ / (Λ + ridge).
-    scale : float32 array (columns,)
-        1 / ridge.
+    settings : Many
     """
 
-    cdef const float[:, ::1] vectors, shrink
-    cdef const float[::1] scale
-    cdef float[:, ::1] coordinates
-
-    def __init__(self, const float[:, ::1] vectors, const float[:, ::1] shrink,
-                 const float[::1] scale):
-        check(shrink.shape[0] == scale.shape[0] and shrink.shape[1] == vectors.shape[1],
-              "shrink must have a number for each column and each vector")
-        self.n, self.count = vectors.shape[0], scale.shape[0]
-        self.vectors, self.shrink, self.scale = vectors, shrink, scale
-        self.coordinates = np.empty_like(shrink)
-
-    cdef void times(self, const int64_t* order, int live, const float* vectors,
-                    float* out) noexcept nogil:
-        cdef int c, k, n = self.n, rank = self.shrink.shape[1]
-        if rank > 0:
-            multiply(False, rank, live, n, 1, &self.vectors[0, 0], vectors, 0,
-                     &self.coordinates[0, 0])
-            for c in range(live):
-                for k in range(rank):
-                    self.coordinates[c, k] *= self.shrink[order[c], k]
-        memcpy(out, vectors, <size_t>live * n * sizeof(float))
-        if rank > 0:
-            multiply(True, n, live, rank, -1, &self.vectors[0, 0], &self.coordinates[0, 0], 1, out)
-        for c in range(live):
-            for k in range(n):
-                out[<int64_t>c * n + k] *= self.scale[order[c]]
-
-
-cdef class FactorInverse(Inverse):
-    """(K + ridge)⁻¹ for groups of columns with similar ridges, by Cholesky factors in float32.
-
-    Parameters
-    ----------
-    matrix : float32 array (n, n)
-        K.
-    ridges : array (groups,)
-    group : int64 array (columns,)
-        To which a column belongs; those that are not asked for may have any number.
-    """
-
-    cdef float[:, :, ::1] factors
-    cdef float[:, ::1] gathered
+    cdef object settings
+    cdef int64_t count, live
+    #: the loss and the C of a column, and its group of similar ridges
+    cdef const int64_t[::1] loss, cost
     cdef int64_t[::1] group
-    #: whether rounding has left a matrix its definiteness
-    cdef readonly bint definite
-
-    def __init__(self, const float[:, ::1] matrix, const double[::1] ridges, int64_t[::1] group):
-        cdef Py_ssize_t g, k, n = matrix.shape[0]
-        check(n > 0 and matrix.shape[1] == n, "matrix must be square")
-        self.n, self.count = n, group.shape[0]
-        self.group = group
-        self.definite = True
-        self.factors = np.empty((ridges.shape[0], n, n), dtype=np.float32)
-        self.gathered = np.empty((group.shape[0], n), dtype=np.float32)
-        with nogil:
-            for g in range(ridges.shape[0]):
-                memcpy(&self.factors[g, 0, 0], &matrix[0, 0], n * n * sizeof(float))
-                for k in range(n):
-                    self.factors[g, k, k] += <float>ridges[g]
-                if factorise_single(&self.factors[g, 0, 0], n) != 0:
-                    self.definite = False
-                    break
-
-    cdef void times(self, const int64_t* order, int live, const float* vectors,
-                    float* out) noexcept nogil:
-        cdef int64_t g, n = self.n
-        cdef int c, count
-        for g in range(self.factors.shape[0]):
-            count = 0
-            for c in range(live):
-                if self.group[order[c]] == g:
-                    memcpy(&self.gathered[count, 0], vectors + c * n, n * sizeof(float))
-                    count += 1
-            if count == 0:
-                continue
-            solve_single(&self.factors[g, 0, 0], n, &self.gathered[0, 0], count)
-            count = 0
-            for c in range(live):
-                if self.group[order[c]] == g:
-                    memcpy(out + c * n, &self.gathered[count, 0], n * sizeof(float))
-                    count += 1
-
-
-cdef class Columns:
-    """The columns of one matrix.
-
-    Parameters
-    ----------
-    matrix : float32 array (n, n)
-        K.
-    y, weight : float32 arrays (n,)
-    ridges : array (columns, 2)
-        Rise and fall at a weight of 1.
-    allowed : array (columns,)
-    share : float
-        A column is done at a duality gap of ``allowed`` and of ``share`` times its primal
-        objective.
-    offset : bool
-
-    Attributes
-    ----------
-    beta, fitted : float32 arrays (columns, n)
-        ``fitted`` is Kβ: where β does not begin at 0, both are the caller's to fill.
-    """
-
-    cdef const float[:, ::1] matrix
-    cdef const float[::1] y, weight
+    #: the column of a row; those at work, and those that wait
+    cdef int64_t[::1] order, left, waiting
     cdef float[:, :, ::1] vectors
     cdef double[:, ::1] numbers
-    cdef int64_t[::1] orders
-    cdef bint offset
-    cdef double share
-    cdef readonly int64_t live
-    cdef readonly object order, beta, fitted
-    cdef readonly object intercept, gap, primal
+    #: between the two ridges of a column, at a typical weight; steps that it will take
+    cdef double[::1] middle, ahead
+    cdef LowRankInverse landmarks
+    cdef FactorInverse factors
 
-    def __init__(self, const float[:, ::1] matrix, const float[::1] y, const float[::1] weight,
-                 const double[:, ::1] ridges, const double[::1] allowed, double share, bint offset):
-        cdef Py_ssize_t n = y.shape[0], count = ridges.shape[0]
-        check(matrix.shape[0] == n and matrix.shape[1] == n, "matrix must have a row for each y")
-        check(weight.shape[0] == n, "weight must have a number for each y")
-        check(ridges.shape[1] == 2 and allowed.shape[0] == count,
-              "ridges and allowed must have a row for each column")
-        self.matrix, self.y, self.weight = matrix, y, weight
-        self.offset, self.share = offset, share
-        self.live = count
-        vectors = np.zeros((VECTORS, count, n), dtype=np.float32)
-        numbers = np.ones((NUMBERS, count))
-        numbers[RISE], numbers[FALL] = np.transpose(ridges)
-        numbers[ALLOWED], numbers[OFFSET] = allowed, 0.0
-        self.order = np.arange(count, dtype=np.int64)
-        self.vectors, self.numbers, self.orders = vectors, numbers, self.order
-        self.beta, self.fitted = vectors[BETA], vectors[FITTED]
-        self.intercept, self.gap, self.primal = numbers[OFFSET], numbers[GAP], numbers[PRIMAL]
+    def __init__(self, settings):
+        super().__init__(settings.work)
+        self.settings = settings
 
-    def select(self, const int64_t[::1] columns):
-        """Bring these columns to the front."""
-        cdef Py_ssize_t k, row, count = self.orders.shape[0]
-        check_places(columns, count, "columns must be numbers of columns")
-        check(len(np.unique(columns)) == columns.shape[0], "columns must be different ones")
-        for k in range(columns.shape[0]):
-            row = k
-            while self.orders[row] != columns[k]:
+    cdef int run(self) except -1:
+        cdef int64_t rest, n = self.part.n
+        settings = self.settings
+        check(self.part.weight is not None, "parts must have weights: their losses are squared")
+        if self.place == 0:
+            self.loss, self.cost = np.array(np.nonzero(self.wanted))
+            self.count = self.loss.shape[0]
+        if self.count == 0:
+            return 0
+        self.take_room()
+        with nogil:
+            self.pose()
+        rest = self.count
+        if n > min(settings.factor_first, settings.factor_order):
+            self.take_landmarks()
+            rest = self.by_landmarks(settings.factor_price * n if n <= settings.factor_order
+                                     else INFINITY)
+        return self.by_factors(rest)
+
+    # ---- all columns ----
+
+    cdef int take_room(self) except -1:
+        """Arrays of the columns, those of the part before where they fit."""
+        cdef int64_t n = self.part.n
+        if (self.vectors is None or self.vectors.shape[1] != self.count
+                or self.vectors.shape[2] != n):
+            self.vectors = np.empty((VECTORS, self.count, n), dtype=np.float32)
+            self.numbers = np.empty((NUMBERS, self.count))
+            self.order, self.left, self.waiting, self.group = np.empty((4, self.count), np.int64)
+            self.middle, self.ahead = np.empty((2, self.count))
+            self.landmarks, self.factors = None, None
+        return 0
+
+    cdef void pose(self) noexcept nogil:
+        """All columns, from 0 or where they start."""
+        cdef int64_t c, k, loss, cost, begun = 0, n = self.part.n
+        cdef double typical = 0
+        cdef const double* start
+        memset(&self.vectors[0, 0, 0], 0, VECTORS * self.count * n * sizeof(float))
+        for k in range(n):
+            typical += log(self.part.weight[k]) / n
+        for c in range(self.count):
+            loss, cost = self.loss[c], self.cost[c]
+            self.order[c] = c
+            self.left[c] = c
+            self.numbers[RISE, c] = self.part.ridges[loss, 0] / self.costs[cost]
+            self.numbers[FALL, c] = self.part.ridges[loss, 1] / self.costs[cost]
+            self.numbers[ALLOWED, c] = self.gap * self.costs[cost] * self.part.constants[loss]
+            self.numbers[OFFSET, c] = 0
+            self.numbers[LENGTH, c] = 1
+            self.middle[c] = exp(0.5 * log(self.numbers[RISE, c])
+                                 + 0.5 * log(self.numbers[FALL, c]) - typical)
+            if self.begun[self.place, loss, cost]:
+                begun += 1
+                start = &self.betas[self.place, loss, cost, 0]
+                for k in range(n):
+                    self.vectors[BETA, c, k] = <float>start[k]
+        if begun > 0:
+            multiply(False, <int>n, <int>self.count, <int>n, 1, self.rows,
+                     &self.vectors[BETA, 0, 0], 0, &self.vectors[FITTED, 0, 0])
+
+    cdef int64_t hopeful(self, int64_t rest) noexcept nogil:
+        """How many of the first ``rest`` columns at work are worth going on with: they come first."""
+        cdef int64_t k, kept = 0
+        for k in range(rest):
+            if not self.over(self.loss[self.left[k]], self.cost[self.left[k]]):
+                self.left[kept] = self.left[k]
+                kept += 1
+        return kept
+
+    cdef void leave(self, int64_t rest) noexcept nogil:
+        """These columns get no further."""
+        cdef int64_t k, row
+        for k in range(rest):
+            row = 0
+            while self.order[row] != self.left[k]:
                 row += 1
-                check(row < count, "columns must be different ones")
-            self.swap(k, row)
-        self.live = columns.shape[0]
+            self.finish(row)
 
-    cdef void swap(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
+    cdef void finish(self, int64_t row) noexcept nogil:
+        """Keep where a column is, unless its numbers have overflowed."""
+        cdef int64_t k, c = self.order[row]
+        cdef double* beta = &self.betas[self.place, self.loss[c], self.cost[c], 0]
+        if not isfinite(self.numbers[GAP, row]):
+            return
+        for k in range(self.part.n):
+            beta[k] = self.vectors[BETA, row, k]
+        self.note(self.loss[c], self.cost[c], self.numbers[OFFSET, row], self.numbers[GAP, row],
+                  self.numbers[PRIMAL, row])
+
+    # ---- inverses ----
+
+    cdef int take_landmarks(self) except -1:
+        """The preconditioner by landmarks."""
+        cdef int n = <int>self.part.n
+        least, most = self.settings.landmarks
+        rank = min(n, max(least, min(most, int(self.settings.landmark_share * n))))
+        if self.landmarks is None:
+            self.landmarks = LowRankInverse(n, rank, self.count)
+        with nogil:
+            self.landmarks.of(self.rows)
+            self.landmarks.serve(&self.middle[0], self.count)
+        return 0
+
+    cdef int64_t by_landmarks(self, double price) except -1:
+        """Steps with landmarks while they promise to be cheaper than factors, at the price of so
+        many steps each; how many columns are left to these, which come first."""
+        cdef int64_t k, gone = 0, steps = 0, rest = self.count
+        cdef int64_t probe = self.settings.probe, most = self.settings.iterations
+        cdef double ratio = self.settings.factor_ratio
+        while rest > 0 and steps < most and not self.halted:
+            rest = self.advance(self.landmarks, rest, min(probe, most - steps), steps == 0)
+            rest = self.foretold(self.hopeful(rest), probe, price, ratio, &gone)
+            steps += probe
+        if price == INFINITY:
+            self.leave(rest)
+            return 0
+        for k in range(rest):
+            self.waiting[gone + k] = self.left[k]
+        self.left[:gone + rest] = self.waiting[:gone + rest]
+        return gone + rest
+
+    cdef int64_t foretold(self, int64_t rest, int64_t probe, double price, double ratio,
+                          int64_t* gone) noexcept nogil:
+        """Have those columns wait for factors that are foretold to take longer without; how many go
+        on.
+
+        A column will take so many steps more as its gap takes to fall at the rate of the last ones.
+        Steps are of all columns at a time, and so many as the slowest takes; a factor serves those
+        of similar ridges.
+        """
+        cdef int64_t k, at, c, best = 0
+        cdef double cost, least, low = INFINITY, high = 0
+        if price == INFINITY:
+            return rest
+        for k in range(rest):  # the slowest first
+            c = self.left[k]
+            self.ahead[c] = self.steps_ahead(c, probe)
+            at = k
+            while at > 0 and self.ahead[self.left[at - 1]] < self.ahead[c]:
+                self.left[at] = self.left[at - 1]
+                at -= 1
+            self.left[at] = c
+        least = self.ahead[self.left[0]] if rest > 0 else 0
+        for k in range(1, rest + 1):
+            low = min(low, self.middle[self.left[k - 1]])
+            high = max(high, self.middle[self.left[k - 1]])
+            cost = price * (1 + floor(log(high / low) / log(ratio)))
+            if k < rest:
+                cost += self.ahead[self.left[k]]
+            if cost < least:
+                least, best = cost, k
+        for k in range(best):
+            self.waiting[gone[0]] = self.left[k]
+            gone[0] += 1
+        for k in range(best, rest):
+            self.left[k - best] = self.left[k]
+        return rest - best
+
+    cdef double steps_ahead(self, int64_t column, int64_t probe) noexcept nogil:
+        """How many steps a column will take, by how its gap fell in the last ones."""
+        cdef int64_t row = 0
+        cdef double gap, fall
+        while self.order[row] != column:
+            row += 1
+        gap = self.numbers[GAP, row]
+        fall = log(self.numbers[BEFORE, row] / gap)
+        if not fall > 0:
+            return INFINITY
+        return probe * log(gap / self.goal_of(row)) / fall
+
+    cdef int by_factors(self, int64_t rest) except -1:
+        """Solve columns by Cholesky factors, as many groups at a time as memory has room for."""
+        cdef int64_t g, now, first = 0, n = self.part.n
+        if rest == 0:
+            return 0
+        cdef int64_t groups = self.in_groups(rest, self.settings.factor_ratio)
+        cdef int64_t most = min(groups, max(1, self.settings.factor_bytes // (4 * n * n)))
+        if self.factors is None or self.factors.factors.shape[0] < most:
+            self.factors = FactorInverse(<int>n, most, self.count)
+        for g in range(most, groups + most, most):
+            now = 0
+            while first < rest and self.group[self.waiting[first]] < g:
+                self.left[now] = self.waiting[first]
+                first += 1
+                now += 1
+            now = self.hopeful(now)
+            if self.halted:
+                break
+            if now == 0:
+                continue
+            inverse = self.factors
+            if not self.factorised(now):  # rounding has cost the matrix its definiteness
+                self.take_landmarks()
+                inverse = self.landmarks
+            self.leave(self.advance(inverse, now, self.settings.iterations, True))
+        return 0
+
+    cdef int64_t in_groups(self, int64_t rest, double ratio) noexcept nogil:
+        """Have columns wait in groups that one factor serves, C ascending; how many groups."""
+        cdef int64_t k, at, c, first = 0, groups = 0
+        for k in range(rest):
+            c = self.left[k]
+            at = k
+            while at > 0 and self.middle[self.waiting[at - 1]] < self.middle[c]:
+                self.waiting[at] = self.waiting[at - 1]
+                at -= 1
+            self.waiting[at] = c
+        for k in range(rest):
+            c = self.waiting[k]
+            if k == 0 or ratio * self.middle[c] < self.middle[self.waiting[first]]:
+                first = k
+                groups += 1
+            self.group[c] = groups - 1
+        return groups
+
+    cdef bint factorised(self, int64_t now) noexcept nogil:
+        """The factors of the columns at work; whether rounding leaves them."""
+        cdef int64_t k = 0, first, c
+        cdef double sum_of
+        self.factors.groups = 0
+        while k < now:
+            first, sum_of = k, 0
+            while k < now and self.group[self.left[k]] == self.group[self.left[first]]:
+                c = self.left[k]
+                self.factors.group[c] = self.factors.groups
+                sum_of += log(self.middle[c])
+                k += 1
+            if not self.factors.add(self.rows, exp(sum_of / (k - first))):
+                return False
+        return True
+
+    # ---- steps ----
+
+    cdef int64_t advance(self, Inverse inverse, int64_t count, int64_t limit,
+                         bint fresh) except -1:
+        """Up to ``limit`` steps of the first columns at work; how many are left, which come first.
+
+        Those that are not ``fresh`` go on as they did with the same inverse.
+        """
+        cdef int64_t k, row, step, n = self.part.n
+        with nogil:
+            for k in range(count):
+                row = k
+                while self.order[row] != self.left[k]:
+                    row += 1
+                self.swap(k, row)
+            self.live = count
+            if fresh:
+                self.begin(inverse)
+            for k in range(self.live):
+                self.numbers[BEFORE, k] = self.numbers[GAP, k]
+            for step in range(limit):
+                if self.live == 0 or self.look(n * n * self.live):
+                    break
+                inverse.times(&self.order[0], <int>self.live, &self.vectors[GRADIENT, 0, 0],
+                              &self.vectors[Z, 0, 0])
+                self.turn()
+                rows_times(self.rows, &self.vectors[DIRECTION, 0, 0], n, self.live,
+                           &self.vectors[PRODUCT, 0, 0])
+                self.advance_columns()
+                self.assess()
+            for k in range(self.live):
+                self.left[k] = self.order[k]
+        return self.live
+
+    cdef void begin(self, Inverse inverse) noexcept nogil:
+        """Have the live columns go on with another inverse."""
+        cdef int64_t c, k, n = self.part.n
+        cdef double total
+        for c in range(self.live):
+            self.numbers[DESCENT, c] = 0
+            for k in range(n):
+                self.vectors[Z, c, k] = 1
+        if self.part.offset and self.live > 0:
+            inverse.times(&self.order[0], <int>self.live, &self.vectors[Z, 0, 0],
+                          &self.vectors[FLAT, 0, 0])
+            for c in range(self.live):
+                total = 0
+                for k in range(n):
+                    total += self.vectors[FLAT, c, k]
+                self.numbers[FLAT_SUM, c] = total
+        self.assess()
+
+    cdef void swap(self, int64_t i, int64_t j) noexcept nogil:
         """Exchange two rows."""
-        cdef Py_ssize_t v, k
+        cdef int64_t v, k
         cdef float kept
         cdef double number
-        cdef int64_t order = self.orders[i]
+        cdef int64_t order = self.order[i]
         if i == j:
             return
-        self.orders[i] = self.orders[j]
-        self.orders[j] = order
+        self.order[i] = self.order[j]
+        self.order[j] = order
         for v in range(NUMBERS):
             number = self.numbers[v, i]
             self.numbers[v, i] = self.numbers[v, j]
             self.numbers[v, j] = number
         for v in range(VECTORS):
-            for k in range(self.y.shape[0]):
+            for k in range(self.part.n):
                 kept = self.vectors[v, i, k]
                 self.vectors[v, i, k] = self.vectors[v, j, k]
                 self.vectors[v, j, k] = kept
-
-    def begin(self, const int64_t[::1] columns, Inverse inverse):
-        """Work on these columns from now on, with another inverse."""
-        cdef Py_ssize_t c, k, n = self.y.shape[0]
-        cdef double total
-        self.select(columns)
-        if n == 0:
-            self.live = 0
-        self.check_inverse(inverse)
-        with nogil:
-            for c in range(self.live):
-                self.numbers[DESCENT, c] = 0
-                for k in range(n):
-                    self.vectors[Z, c, k] = 1
-            if self.offset and self.live > 0:
-                inverse.times(&self.orders[0], <int>self.live, &self.vectors[Z, 0, 0],
-                              &self.vectors[FLAT, 0, 0])
-                for c in range(self.live):
-                    total = 0
-                    for k in range(n):
-                        total += self.vectors[FLAT, c, k]
-                    self.numbers[FLAT_SUM, c] = total
-            self.assess()
-
-    def run(self, Inverse inverse, int64_t steps):
-        """Up to so many steps of the columns that are not done."""
-        cdef int64_t step
-        cdef int n = <int>self.y.shape[0]
-        self.check_inverse(inverse)
-        with nogil:
-            for step in range(steps):
-                if self.live == 0:
-                    break
-                inverse.times(&self.orders[0], <int>self.live, &self.vectors[GRADIENT, 0, 0],
-                              &self.vectors[Z, 0, 0])
-                self.turn()
-                multiply(False, n, <int>self.live, n, 1, &self.matrix[0, 0],
-                         &self.vectors[DIRECTION, 0, 0], 0, &self.vectors[PRODUCT, 0, 0])
-                self.advance()
-                self.assess()
-
-    def check_inverse(self, Inverse inverse):
-        """Whether an inverse is of these columns."""
-        check(inverse.n == self.y.shape[0] and inverse.count == self.orders.shape[0],
-              "inverse must be of these columns")
 
     cdef void assess(self) noexcept nogil:
         """Offsets that minimise the primal, the dual's gradient, the gap and the primal objective.
 
         Columns that are done, or that rounding leaves no descent, are moved behind the live ones.
         """
-        cdef Py_ssize_t c, n = self.y.shape[0]
+        cdef int64_t c, n = self.part.n
         for c in range(self.live):
-            if self.offset:
+            if self.part.offset:
                 self.settle(c)
-            column_gap(&self.y[0], &self.vectors[FITTED, c, 0], &self.weight[0],
+            column_gap(&self.part.y32[0], &self.vectors[FITTED, c, 0], &self.part.weight[0],
                        &self.vectors[BETA, c, 0], <float>self.numbers[OFFSET, c],
                        <float>self.numbers[RISE, c], <float>self.numbers[FALL, c], n,
                        &self.vectors[GRADIENT, c, 0], &self.numbers[GAP, c],
                        &self.numbers[PRIMAL, c])
         for c in range(self.live - 1, -1, -1):
             if self.is_done(c):
+                self.finish(c)
                 self.live -= 1
                 self.swap(c, self.live)
 
-    cdef bint is_done(self, Py_ssize_t c) noexcept nogil:
+    cdef bint is_done(self, int64_t c) noexcept nogil:
         cdef double gap = self.numbers[GAP, c]
-        if not isfinite(gap) or self.numbers[LENGTH, c] == 0:
-            return True
-        return gap <= min(self.numbers[ALLOWED, c], self.share * self.numbers[PRIMAL, c])
+        return not isfinite(gap) or self.numbers[LENGTH, c] == 0 or gap <= self.goal_of(c)
 
-    cdef void settle(self, Py_ssize_t c) noexcept nogil:
+    cdef double goal_of(self, int64_t c) noexcept nogil:
+        """The gap at which a column is done."""
+        return min(self.numbers[ALLOWED, c], self.share * self.numbers[PRIMAL, c])
+
+    cdef void settle(self, int64_t c) noexcept nogil:
         """The offset of a column, by Newton steps from where it was."""
         cdef double pull, bend, first = 0
         cdef int step
         for step in range(MOST_STEPS):
-            column_pull(&self.y[0], &self.vectors[FITTED, c, 0], &self.weight[0],
+            column_pull(&self.part.y32[0], &self.vectors[FITTED, c, 0], &self.part.weight[0],
                         <float>self.numbers[OFFSET, c], <float>self.numbers[RISE, c],
-                        <float>self.numbers[FALL, c], self.y.shape[0], &pull, &bend)
+                        <float>self.numbers[FALL, c], self.part.n, &pull, &bend)
             self.numbers[OFFSET, c] += pull / bend
             if step == 0:
                 first = fabs(pull)
@@ -322,10 +435,10 @@ cdef class Columns:
 
         A multiple of ``flat`` keeps their sum at 0 where b is free.
         """
-        cdef Py_ssize_t c, n = self.y.shape[0]
+        cdef int64_t c, n = self.part.n
         cdef double shift, now, before, keep
         for c in range(self.live):
-            if self.offset:
+            if self.part.offset:
                 shift = column_dot(&self.vectors[GRADIENT, c, 0], &self.vectors[FLAT, c, 0], n)
                 shift /= self.numbers[FLAT_SUM, c]
                 column_add(&self.vectors[Z, c, 0], &self.vectors[FLAT, c, 0], <float>(-shift), n)
@@ -337,9 +450,9 @@ cdef class Columns:
             self.numbers[DESCENT, c] = now
             column_turn(&self.vectors[DIRECTION, c, 0], &self.vectors[Z, c, 0], <float>keep, n)
 
-    cdef void advance(self) noexcept nogil:
+    cdef void advance_columns(self) noexcept nogil:
         """To the minimum of the dual along the directions, whose products with K are there."""
-        cdef Py_ssize_t c, n = self.y.shape[0]
+        cdef int64_t c, n = self.part.n
         cdef double t
         for c in range(self.live):
             t = self.length(c)
@@ -347,23 +460,23 @@ cdef class Columns:
             column_add(&self.vectors[BETA, c, 0], &self.vectors[DIRECTION, c, 0], <float>t, n)
             column_add(&self.vectors[FITTED, c, 0], &self.vectors[PRODUCT, c, 0], <float>t, n)
 
-    cdef double length(self, Py_ssize_t c) noexcept nogil:
+    cdef double length(self, int64_t c) noexcept nogil:
         """The step of a column, 0 where rounding leaves no descent."""
-        cdef Py_ssize_t n = self.y.shape[0]
+        cdef int64_t n = self.part.n
         cdef float rise = <float>self.numbers[RISE, c], fall = <float>self.numbers[FALL, c]
         cdef float* beta = &self.vectors[BETA, c, 0]
         cdef float* direction = &self.vectors[DIRECTION, c, 0]
         cdef double curvature, linear, slope, bend, first, here, t
         cdef int step
         curvature = column_dot(direction, &self.vectors[PRODUCT, c, 0], n)
-        column_slope(beta, direction, &self.weight[0], 0, rise, fall, n, &slope, &bend)
+        column_slope(beta, direction, &self.part.weight[0], 0, rise, fall, n, &slope, &bend)
         first = column_dot(&self.vectors[GRADIENT, c, 0], direction, n)
         if not (first < 0 and curvature + bend > 0):
             return 0
         linear = first - slope
         t = -first / (curvature + bend)
         for step in range(MOST_STEPS):
-            column_slope(beta, direction, &self.weight[0], <float>t, rise, fall, n, &slope, &bend)
+            column_slope(beta, direction, &self.part.weight[0], <float>t, rise, fall, n, &slope, &bend)
             here = linear + t * curvature + slope
             if fabs(here) <= -ENOUGH * first:
                 break

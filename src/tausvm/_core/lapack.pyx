@@ -12,16 +12,18 @@ from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 
 from scipy.linalg import cython_blas, cython_lapack
 
-ctypedef fused real:
-    float
-    double
-
 ctypedef void (*Factorise)(char*, int*, void*, int*, int*) noexcept nogil
 ctypedef void (*Solve)(char*, int*, int*, void*, int*, void*, int*, int*) noexcept nogil
 ctypedef void (*SolveTriangular)(
     char*, char*, char*, int*, int*, void*, int*, void*, int*, int*) noexcept nogil
 ctypedef void (*Multiply)(char*, char*, int*, int*, int*, float*, const void*, int*, const void*, int*,
                           float*, void*, int*) noexcept nogil
+ctypedef void (*SolveRight)(char*, char*, char*, char*, int*, int*, float*, const void*, int*, void*,
+                            int*) noexcept nogil
+ctypedef void (*Square)(char*, char*, int*, int*, float*, const void*, int*, float*, void*,
+                        int*) noexcept nogil
+ctypedef void (*Eigen)(char*, char*, int*, void*, int*, void*, void*, int*, int*, int*,
+                       int*) noexcept nogil
 
 
 def check_signature(name, signature, str arguments):
@@ -56,7 +58,10 @@ cdef Solve spotrs = <Solve>routine("spotrs", "ciiririi")
 cdef Solve dpotrs = <Solve>routine("dpotrs", "ciiririi")
 cdef SolveTriangular strtrs = <SolveTriangular>routine("strtrs", "ccciiririi")
 cdef SolveTriangular dtrtrs = <SolveTriangular>routine("dtrtrs", "ccciiririi")
+cdef Eigen ssyevd = <Eigen>routine("ssyevd", "ccirirriiii")
 cdef Multiply sgemm = <Multiply>routine("sgemm", "cciiirririrri", cython_blas)
+cdef SolveRight strsm = <SolveRight>routine("strsm", "cccciirriri", cython_blas)
+cdef Square ssyrk = <Square>routine("ssyrk", "cciirrirri", cython_blas)
 
 
 cdef void multiply(bint transposed, int rows, int columns, int inner, float factor, const float* A,
@@ -68,19 +73,57 @@ cdef void multiply(bint transposed, int rows, int columns, int inner, float fact
           &rows)
 
 
-cdef int factorise_single(float* A, int n) noexcept nogil:
-    """A ← its Cholesky factor; 0, or the order at which A is not positive definite."""
+cdef int factorise_at(real* A, int n, int stride) noexcept nogil:
+    """A ← its Cholesky factor; 0, or the order at which A is not positive definite.
+
+    Columns lie ``stride`` numbers apart.
+    """
     cdef int info = 0
     cdef char lower = b"L"
-    spotrf(&lower, &n, A, &n, &info)
+    (spotrf if real is float else dpotrf)(&lower, &n, A, &stride, &info)
     return info
 
 
-cdef void solve_single(const float* factor, int n, float* B, int count) noexcept nogil:
+cdef void solve_at(const real* factor, int n, int stride, real* B, int count) noexcept nogil:
     """B ← A⁻¹B, from the Cholesky factor of A."""
     cdef int info = 0
     cdef char lower = b"L"
-    spotrs(&lower, &n, &count, <void*>factor, &n, B, &n, &info)
+    (spotrs if real is float else dpotrs)(
+        &lower, &n, &count, <void*>factor, &stride, B, &n, &info)
+
+
+cdef void forward_at(const double* factor, int n, int stride, double* b) noexcept nogil:
+    """b ← L⁻¹b with L the lower triangle of ``factor``."""
+    cdef int info = 0, one = 1
+    cdef char lower = b"L", plain = b"N"
+    dtrtrs(&lower, &plain, &plain, &n, &one, <void*>factor, &stride, b, &n, &info)
+
+
+cdef void solve_right(const float* factor, int n, float* B, int rows) noexcept nogil:
+    """B ← B·L⁻ᵀ with L the lower triangle of ``factor``, of order n, and B of so many rows."""
+    cdef char right = b"R", lower = b"L", transposed = b"T", plain = b"N"
+    cdef float one = 1
+    strsm(&right, &lower, &transposed, &plain, &rows, &n, &one, factor, &n, B, &rows)
+
+
+cdef void square(const float* A, int rows, int n, float* out) noexcept nogil:
+    """The lower triangle of out ← AᵀA for A of so many rows and n columns."""
+    cdef char lower = b"L", transposed = b"T"
+    cdef float one = 1, zero = 0
+    ssyrk(&lower, &transposed, &n, &rows, &one, A, &rows, &zero, out, &n)
+
+
+cdef int eigen_size(int n) noexcept nogil:
+    """How many numbers :func:`eigen` works with, and how many integers at most."""
+    return 2 * n * n + 6 * n + 3
+
+
+cdef int eigen(float* A, int n, float* values, float* work, int* integers) noexcept nogil:
+    """A ← its eigenvectors, one a column, for ascending values; 0 where they were found."""
+    cdef char vectors = b"V", lower = b"L"
+    cdef int size = eigen_size(n), info = 0
+    ssyevd(&vectors, &lower, &n, A, &n, values, work, &size, integers, &size, &info)
+    return info
 
 
 cdef int check_square(Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t n) except -1:
@@ -92,23 +135,20 @@ cdef int check_square(Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t n) except 
 def factorise(real[::1, :] A):
     """A ← its Cholesky factor; returns 0, or the order at which A is not positive definite."""
     cdef int n = A.shape[0], info = 0
-    cdef char lower = b"L"
     check_square(A.shape[0], A.shape[1], n)
     if n > 0:
         with nogil:
-            (spotrf if real is float else dpotrf)(&lower, &n, &A[0, 0], &n, &info)
+            info = factorise_at(&A[0, 0], n, n)
     return info
 
 
 def solve(const real[::1, :] factor, real[::1, :] B):
     """B ← A⁻¹B, from the Cholesky factor of A."""
-    cdef int n = B.shape[0], count = B.shape[1], info = 0
-    cdef char lower = b"L"
+    cdef int n = B.shape[0], count = B.shape[1]
     check_square(factor.shape[0], factor.shape[1], n)
     if n > 0 and count > 0:
         with nogil:
-            (spotrs if real is float else dpotrs)(
-                &lower, &n, &count, <void*>&factor[0, 0], &n, &B[0, 0], &n, &info)
+            solve_at(&factor[0, 0], n, n, &B[0, 0], count)
 
 
 def solve_lower(const real[::1, :] factor, real[::1, :] B):

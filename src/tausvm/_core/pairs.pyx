@@ -13,6 +13,10 @@ one-sided derivatives of gᵢ,
 largest second-order gain; the step is the exact minimiser along eᵢ − eⱼ across the kinks
 of |βᵢ| and |βⱼ| (all cases of the SMO-SVR note's Tables 2 and 4, zero curvature included).
 
+Without an offset Σβ may be anything. Then one more variable takes part, *nobody*: it has no kernel
+row, no bounds and no terms, so that up = down = 0 there. A pair with nobody is a step of one
+variable, and β is optimal iff max up ≤ 0 ≤ min down.
+
 Both searches read the gradient and the derivatives of gᵢ for all variables. Where rows are in
 float32 and the tolerance is far above what float32 makes of a gradient, a batch of steps has them in
 float32 too: twice as many fit a register, and a step takes little more than half of the time. β
@@ -61,6 +65,8 @@ cdef class PairState:
     single_from : float
         Steps to tolerances of at least this share of the largest derivative are searched for in
         float32, where rows are in it.
+    fixed_sum : bool
+        Whether Σβ keeps its value, as with an offset.
     """
 
     cdef double[::1] beta, gradient, diagonal
@@ -69,12 +75,12 @@ cdef class PairState:
     #: the same in float32, up to date while ``single``
     cdef float[::1] gradient32, slope_up32, slope_down32, curvature_down32
     cdef double single_from
-    cdef bint single
+    cdef bint single, fixed_sum
     cdef readonly double violation, up, down
     cdef readonly int64_t steps, needed
 
     def __init__(self, double[::1] beta, double[::1] gradient, const double[:, ::1] terms,
-                 double[::1] diagonal, double single_from=INFINITY):
+                 double[::1] diagonal, double single_from=INFINITY, bint fixed_sum=True):
         cdef Py_ssize_t k, m = beta.shape[0]
         check(gradient.shape[0] == m and diagonal.shape[0] == m and terms.shape[0] == 5
               and terms.shape[1] == m, "beta, gradient, diagonal and terms must have equal lengths")
@@ -87,6 +93,7 @@ cdef class PairState:
         self.curvature_down = np.empty(m)
         self.single_from = single_from
         self.single = False
+        self.fixed_sum = fixed_sum
         self.gradient32 = None
         self.violation = INFINITY
         self.up = INFINITY
@@ -153,63 +160,90 @@ cdef class PairState:
     cdef Py_ssize_t first(self, const real* row_i, const real* row_j, double step,
                           double* up) noexcept nogil:
         """Add step·(rowᵢ − rowⱼ) to the gradient; the variable with the largest up, and that."""
+        cdef Py_ssize_t i, nobody = self.beta.shape[0]
         cdef float up32 = 0
-        cdef Py_ssize_t i
+        cdef bint found = False
         if real is float:
             if self.single:
                 i = raise_index(&self.gradient32[0], &self.slope_up32[0], row_i, row_j,
-                                <float>step, self.beta.shape[0], &up32)
+                                <float>step, nobody, &up32)
                 up[0] = up32
-                return i
-        return update_pair(&self.gradient[0], &self.slope_up[0], row_i, row_j, step,
-                           self.beta.shape[0], up)
+                found = True
+        if not found:
+            i = update_pair(&self.gradient[0], &self.slope_up[0], row_i, row_j, step, nobody, up)
+        if not self.fixed_sum and not (i >= 0 and up[0] > 0):
+            up[0] = 0
+            return nobody
+        return i
 
     cdef Py_ssize_t second(self, Py_ssize_t i, const real* row_i, double up,
                            double* down) noexcept nogil:
         """The partner of i with the largest gain; the smallest down of all."""
-        cdef double kept = self.slope_down[i]
-        cdef double curvature = self.diagonal[i] + self.terms[4 if self.beta[i] >= 0 else 3, i]
+        cdef Py_ssize_t j, nobody = self.beta.shape[0]
+        cdef double kept = 0, curvature = 0, gain, eta
         cdef float down32 = 0
-        cdef Py_ssize_t j
-        # i is no partner of its own, whatever rounding makes of up − down
+        cdef bint found = False
+        if i < nobody:
+            kept = self.slope_down[i]
+            curvature = self.diagonal[i] + self.terms[4 if self.beta[i] >= 0 else 3, i]
+            # i is no partner of its own, whatever rounding makes of up − down
+            self.slope_down[i] = -INFINITY
         if real is float:
             if self.single:
-                self.slope_down32[i] = -INFINITY
+                if i < nobody:
+                    self.slope_down32[i] = -INFINITY
                 j = lower_index(&self.gradient32[0], &self.slope_down32[0],
                                 &self.curvature_down32[0], row_i, <float>up, <float>curvature,
-                                LEAST_SINGLE, self.beta.shape[0], &down32)
-                self.slope_down32[i] = <float>kept
+                                LEAST_SINGLE, nobody, &down32)
+                if i < nobody:
+                    self.slope_down32[i] = <float>kept
                 down[0] = down32
-                return j
-        self.slope_down[i] = -INFINITY
-        j = second_index(&self.gradient[0], &self.slope_down[0], &self.curvature_down[0], row_i, up,
-                         curvature, LEAST, self.beta.shape[0], down)
-        self.slope_down[i] = kept
-        return j
+                found = True
+        if not found:
+            j = second_index(&self.gradient[0], &self.slope_down[0], &self.curvature_down[0],
+                             row_i, up, curvature, LEAST, nobody, down)
+        if i < nobody:
+            self.slope_down[i] = kept
+        if self.fixed_sum or i == nobody:
+            return j
+        down[0] = min(down[0], 0)
+        if j < 0:
+            return nobody
+        # by cross-multiplication, as the search compares gains
+        gain = up + self.derivative(j) + self.slope_down[j]
+        eta = max(curvature + self.curvature_down[j] - 2.0 * row_i[j], LEAST)
+        return j if gain * gain * curvature > up * up * eta else nobody
+
+    cdef double derivative(self, Py_ssize_t k) noexcept nogil:
+        """(Kβ − y)ₖ as the searches have it."""
+        return self.gradient32[k] if self.single else self.gradient[k]
 
     cdef double move(self, Py_ssize_t i, Py_ssize_t j, double slope, double eta) noexcept nogil:
         """Raise βᵢ and lower βⱼ to the minimum along the line; returns the step.
 
         ``slope`` < 0 is the derivative at the start, ``eta`` = Kᵢᵢ + Kⱼⱼ − 2Kᵢⱼ.
         """
-        cdef double bi = self.beta[i], bj = self.beta[j]
+        cdef Py_ssize_t nobody = self.beta.shape[0]
+        cdef double bi = self.beta[i] if i < nobody else 0, bj = self.beta[j] if j < nobody else 0
         cdef double curvature, room_i, room_j, room, step, total = 0
-        cdef double end_i, end_j
+        cdef double end_i = INFINITY, end_j = -INFINITY
         cdef bint hit_i, hit_j
         while slope < 0:
             curvature = eta
-            if bi < 0:
-                curvature += self.terms[3, i]
-                end_i = self.terms[1, i] if self.terms[1, i] < 0 else 0.0
-            else:
-                curvature += self.terms[4, i]
-                end_i = self.terms[1, i]
-            if bj > 0:
-                curvature += self.terms[4, j]
-                end_j = self.terms[0, j] if self.terms[0, j] > 0 else 0.0
-            else:
-                curvature += self.terms[3, j]
-                end_j = self.terms[0, j]
+            if i < nobody:
+                if bi < 0:
+                    curvature += self.terms[3, i]
+                    end_i = self.terms[1, i] if self.terms[1, i] < 0 else 0.0
+                else:
+                    curvature += self.terms[4, i]
+                    end_i = self.terms[1, i]
+            if j < nobody:
+                if bj > 0:
+                    curvature += self.terms[4, j]
+                    end_j = self.terms[0, j] if self.terms[0, j] > 0 else 0.0
+                else:
+                    curvature += self.terms[3, j]
+                    end_j = self.terms[0, j]
             room_i = end_i - bi
             room_j = bj - end_j
             room = room_i if room_i < room_j else room_j
@@ -232,8 +266,12 @@ cdef class PairState:
                 slope += 2 * self.terms[2, i]
             if hit_j and bj == 0 and self.terms[0, j] < 0:
                 slope += 2 * self.terms[2, j]
-        self.beta[i] = bi
-        self.beta[j] = bj
+        if i < nobody:
+            self.beta[i] = bi
+            self.classify(i)
+        if j < nobody:
+            self.beta[j] = bj
+            self.classify(j)
         return total
 
     def run(self, const real[:, :] rows, const int64_t[::1] slots, const int64_t[::1] gather,
@@ -255,13 +293,14 @@ cdef class PairState:
         cdef const real* row_i
         cdef const real* row_j
         cdef Py_ssize_t i, j
-        cdef double up_i = 0, down = 0, slope, eta, step, at_j
+        cdef double up_i = 0, down = 0, slope, eta, step
         cdef int64_t done = 0
         cdef int status = 1
         self.needed = -1
         if real is float:
             if self.fits_single(tol):
                 self.enter_single()
+        # nobody's row
         cdef real[::1] nothing = np.zeros(m, np.float32 if real is float else np.float64)
         with nogil:
             # a step of zero selects without moving anything
@@ -271,11 +310,12 @@ cdef class PairState:
                     self.violation = 0
                     status = 0
                     break
-                if slots[i] < 0:
+                if i < m and slots[i] < 0:
                     self.needed = i
                     status = 2
                     break
-                row_i = working_row(rows, slots, gather, gathering, i, scratch_i)
+                row_i = (working_row(rows, slots, gather, gathering, i, scratch_i) if i < m
+                         else &nothing[0])
                 j = self.second(i, row_i, up_i, &down)
                 self.violation = up_i - down
                 self.up = up_i
@@ -286,19 +326,19 @@ cdef class PairState:
                 if done >= max_steps:
                     status = 1
                     break
-                if slots[j] < 0:
+                if j < m and slots[j] < 0:
                     self.needed = j
                     status = 2
                     break
-                row_j = working_row(rows, slots, gather, gathering, j, scratch_j)
-                at_j = self.gradient32[j] if self.single else self.gradient[j]
-                slope = -(up_i + at_j + self.slope_down[j])
-                eta = self.diagonal[i] + self.diagonal[j] - 2.0 * row_i[j]
-                if eta < 0:
-                    eta = 0
-                step = self.move(i, j, slope, eta)
-                self.classify(i)
-                self.classify(j)
+                slope, eta = -up_i, 0
+                row_j = &nothing[0]
+                if i < m:
+                    eta = self.diagonal[i]
+                if j < m:
+                    row_j = working_row(rows, slots, gather, gathering, j, scratch_j)
+                    slope -= self.derivative(j) + self.slope_down[j]
+                    eta += self.diagonal[j] - 2.0 * row_i[j]
+                step = self.move(i, j, slope, eta if eta > 0 else 0)
                 done += 1
                 i = self.first(row_i, row_j, step, &up_i)
             if self.single:

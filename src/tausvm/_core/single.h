@@ -3,6 +3,7 @@
 #define TAUSVM_SINGLE_H
 
 #include "loops.h"
+#include "products.h"
 
 typedef float floats __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t floats_at __attribute__((vector_size(32), aligned(4), may_alias));
@@ -38,22 +39,6 @@ static TAUSVM_CLONES double offset_pull(const float *restrict gradient,
         }
     }
     return total;
-}
-
-/* the sum of row * beta */
-static TAUSVM_CLONES double row_product(const float *restrict row, const double *restrict beta,
-                                        int64_t n)
-{
-    double sums[LANES] = {0};
-    int64_t full = n / LANES * LANES;
-    for (int64_t from = 0; from < full; from += LANES)
-        for (int l = 0; l < LANES; l++)
-            sums[l] += row[from + l] * beta[from + l];
-    for (int64_t k = full; k < n; k++)
-        sums[0] += row[k] * beta[k];
-    for (int l = 1; l < LANES; l++)
-        sums[0] += sums[l];
-    return sums[0];
 }
 
 #endif

@@ -1,5 +1,5 @@
 # distutils: language = c
-"""One loss along C in single precision, to rough duality gaps that the walk watches itself.
+"""Losses along C in single precision, to rough duality gaps that the walk watches itself.
 
 For C ascending, with bounds of C times those of C = 1,
 
@@ -14,11 +14,11 @@ The gradient Kβ − y is kept in float32, which holds twice as many numbers in 
 enough for gaps of some permille. It is computed afresh where many steps have rounded it.
 """
 from libc.math cimport INFINITY, fabs, isfinite
+from libc.string cimport memcpy
 import numpy as np
 
 from libc.stdint cimport int64_t
-from .checks cimport check, check_places
-from .validation cimport Validation
+from .parts cimport Shared
 
 cdef extern from "single.h" nogil:
     int64_t raise_index(float*, const float*, const float*, const float*, float, int64_t, float*)
@@ -35,204 +35,148 @@ cdef float LEAST = 1e-6
 cdef int REFRESH = 4
 
 
-cdef class SinglePairs:
-    """The walks along C of some losses on one matrix.
+cdef class SinglePairs(Shared):
+    """The walks along C of the losses of parts.
 
     Parameters
     ----------
-    rows : float32 array (n, n)
-        K.
-    y : float64 array (n,)
-    batch : float
-        Steps a variable between two looks at the gap; later ones come after an eighth of the steps
-        taken.
-    most : float
+    settings : Many
+        ``batch``: steps a variable between two looks at the gap; later ones come after an eighth of
+        the steps taken.
+    steps : float
         Steps a variable that a problem may take.
-    beta : array (losses, costs, n)
-    intercept, gap, primal : arrays (losses, costs)
-        Where solutions go.
     """
 
-    cdef const float[:, ::1] rows
-    cdef const double[::1] y
-    cdef float[::1] diagonal, slope_up, slope_down, lower, upper, kink, gradient32
-    cdef double[::1] beta_
-    cdef const double[:, ::1] terms, starts
-    cdef const double[::1] costs
-    cdef const int64_t[::1] wanted
-    cdef double batch_, most, allowed, share, cost
+    cdef float[::1] diagonal, slope_up, slope_down, lower, upper, kink, gradient
+    cdef double[::1] beta
+    cdef double batch_, most
+    #: the loss at hand, and the C of its last problem
+    cdef int64_t loss
+    cdef double cost
     #: steps of this problem, and since the gradient was computed
-    cdef int64_t loss, steps, since
-    cdef bint begun
-    cdef Validation validation
-    #: how many problems are done, and how many there are
-    cdef readonly int64_t done, count
+    cdef int64_t steps, since
     cdef double gap_, primal_, offset_
-    cdef double[:, :, ::1] betas
-    cdef double[:, ::1] intercepts, gaps, primals
 
-    def __init__(self, const float[:, ::1] rows, const double[::1] y, double batch, double most,
-                 double[:, :, ::1] beta, double[:, ::1] intercept, double[:, ::1] gap,
-                 double[:, ::1] primal):
-        n = len(y)
-        check(rows.shape[0] == n and rows.shape[1] == n, "rows must be square, one for each y")
-        check(beta.shape[2] == n, "beta must have an entry for each y")
-        shape = beta.shape[0], beta.shape[1]
-        check((intercept.shape[0], intercept.shape[1]) == shape
-              and (gap.shape[0], gap.shape[1]) == shape
-              and (primal.shape[0], primal.shape[1]) == shape,
-              "results must have an entry for each loss and C")
-        self.rows = rows
-        self.y = y
-        self.batch_ = batch
-        self.most = most
-        self.betas, self.intercepts, self.gaps, self.primals = beta, intercept, gap, primal
-        scratch = np.zeros((7, n), dtype=np.float32)
-        scratch[0] = np.diagonal(rows)
+    def __init__(self, settings, double steps):
+        super().__init__(settings.work)
+        self.batch_, self.most = settings.batch, steps
+
+    cdef int run(self) except -1:
+        cdef int64_t k, n = self.part.n
+        scratch = np.empty((7, n), dtype=np.float32)
         self.diagonal, self.slope_up, self.slope_down, self.lower = scratch[:4]
-        self.upper, self.kink, self.gradient32 = scratch[4:]
-        self.beta_ = np.zeros(n)
-
-    def begin(self, int64_t loss, const double[:, ::1] terms, const double[::1] costs,
-              const int64_t[::1] wanted, double allowed, double share,
-              const double[:, ::1] starts=None, Validation validation=None):
-        """Walk along ``costs[wanted]``, ascending, from β = 0.
-
-        ``terms`` are those of C = 1, without ridges. A problem ends at a duality gap of
-        C·``allowed`` and of ``share`` times its primal objective. A row of ``starts`` whose first
-        number is finite is where its problem starts, instead of at the one before. The walk ends
-        where it overfits by the validation rows.
-        """
-        cdef Py_ssize_t k, n = self.y.shape[0]
-        check(terms.shape[0] >= 3 and terms.shape[1] == n, "terms must have an entry for each y")
-        check(0 <= loss < self.betas.shape[0] and costs.shape[0] == self.betas.shape[1],
-              "loss and costs must be those of the results")
-        check_places(wanted, costs.shape[0], "wanted must name costs")
-        check(starts is None or (starts.shape[0] == wanted.shape[0] and starts.shape[1] == n),
-              "starts must have a row for each problem wanted")
-        if validation is not None:
-            check(validation.rows is not None and validation.rows.shape[1] == n,
-                  "validation must have a kernel value for each y")
-            validation.problems((np.full(len(wanted), loss), wanted))
-        self.loss, self.terms, self.costs, self.wanted = loss, terms, costs, wanted
-        self.starts, self.validation = starts, validation
-        self.allowed, self.share = allowed, share
-        self.cost = 0
-        self.done, self.count = 0, wanted.shape[0] if n > 0 else 0
-        self.since = 0
-        self.begun = False
-        for k in range(n):
-            self.beta_[k] = 0
-            self.gradient32[k] = <float>(-self.y[k])
-
-    def advance(self, int64_t budget):
-        """Solve problems until all are done or ``budget`` steps were taken."""
-        cdef float up = 0, down = 0
-        cdef bint ended
-        cdef int64_t each, limit, left = budget
-        cdef Py_ssize_t n = self.y.shape[0]
+        self.upper, self.kink, self.gradient = scratch[4:]
+        self.beta = np.empty(n)
         with nogil:
-            while self.done < self.count:
-                if not self.begun:
-                    if (self.validation is not None
-                            and self.validation.over(self.loss, self.wanted[self.done])):
-                        self.count = self.done
-                        break
-                    self.follow()
-                    self.begun = True
-                limit = <int64_t>(self.most * n)
-                each = <int64_t>(self.batch_ * n) + 1
-                ended = self.batch(0, &up, &down)
-                self.assess(up, down)
-                while not ended:
-                    ended = self.gap_ <= min(self.cost * self.allowed, self.share * self.primal_)
-                    if ended or self.steps >= limit or left <= 0:
-                        break
-                    left += self.steps
-                    ended = self.batch(max(each, self.steps // 8), &up, &down)
-                    left -= self.steps
-                    self.assess(up, down)
-                if not ended and self.steps < limit:
+            for k in range(n):
+                self.diagonal[k] = self.rows[k * n + k]
+            for self.loss in range(self.part.losses):
+                if self.walk():
                     break
-                self.note()
+        return 0
 
-    cdef void note(self) noexcept nogil:
-        """The problem is done."""
-        cdef int64_t k = self.wanted[self.done]
-        self.betas[self.loss, k, :] = self.beta_
-        self.intercepts[self.loss, k] = self.offset_
-        self.gaps[self.loss, k] = self.gap_
-        self.primals[self.loss, k] = self.primal_
-        if self.validation is not None:
-            self.validation.judge(self.loss, k, &self.beta_[0], self.offset_)
-        self.done += 1
-        self.begun = False
+    cdef bint walk(self) except -1 nogil:
+        """All C of a loss that are wanted; whether it was time to stop."""
+        cdef int64_t c, k, n = self.part.n
+        self.cost, self.since = 0, 0
+        for k in range(n):
+            self.beta[k] = 0
+            self.gradient[k] = <float>(-self.part.y[k])
+        for c in range(self.costs.shape[0]):
+            if not self.wanted[self.loss, c]:
+                continue
+            if self.over(self.loss, c):
+                break
+            self.follow(c)
+            if self.solve_one():
+                return True
+            memcpy(&self.betas[self.place, self.loss, c, 0], &self.beta[0], n * sizeof(double))
+            self.note(self.loss, c, self.offset_, self.gap_, self.primal_)
+        return False
 
-    cdef void follow(self) noexcept nogil:
+    cdef bint solve_one(self) except -1 nogil:
+        """Steps until the gap is small enough or they are too many; whether it is time to stop."""
+        cdef float up = 0, down = 0
+        cdef int64_t before, n = self.part.n
+        cdef int64_t limit = <int64_t>(self.most * n), each = <int64_t>(self.batch_ * n) + 1
+        cdef double allowed = self.gap * self.cost * self.part.constants[self.loss]
+        cdef bint ended = self.batch(0, &up, &down)
+        self.assess(up, down)
+        while not ended and self.steps < limit:
+            if self.gap_ <= min(allowed, self.share * self.primal_):
+                break
+            before = self.steps
+            ended = self.batch(max(each, self.steps // 8), &up, &down)
+            self.assess(up, down)
+            if self.look((self.steps - before) * n):
+                return True
+        return False
+
+    cdef void follow(self, int64_t c) noexcept nogil:
         """Begin the next problem, at its start or at the best multiple of β."""
-        cdef Py_ssize_t k, n = self.y.shape[0]
+        cdef int64_t k, n = self.part.n
         cdef double norm = 0, gain = 0, factor, fitted
-        if self.starts is not None and isfinite(self.starts[self.done, 0]):
-            self.beta_[:] = self.starts[self.done]
-            self.pose()
+        if self.begun[self.place, self.loss, c]:
+            memcpy(&self.beta[0], &self.betas[self.place, self.loss, c, 0], n * sizeof(double))
+            self.pose(c)
             self.balance()
             self.refresh()
             return
         if self.cost > 0:
             for k in range(n):
-                fitted = self.gradient32[k] + self.y[k]
-                norm += self.beta_[k] * fitted
-                gain += self.beta_[k] * self.y[k] - self.kink[k] * fabs(self.beta_[k])
-            factor = self.costs[self.wanted[self.done]] / self.cost
+                fitted = self.gradient[k] + self.part.y[k]
+                norm += self.beta[k] * fitted
+                gain += self.beta[k] * self.part.y[k] - self.kink[k] * fabs(self.beta[k])
+            factor = self.costs[c] / self.cost
             if norm > 0:
                 factor = min(max(gain / norm, 0.0), factor)
             for k in range(n):
-                self.beta_[k] *= factor
-                fitted = factor * (self.gradient32[k] + self.y[k])
-                self.gradient32[k] = <float>(fitted - self.y[k])
-        self.pose()
+                self.beta[k] *= factor
+                fitted = factor * (self.gradient[k] + self.part.y[k])
+                self.gradient[k] = <float>(fitted - self.part.y[k])
+        self.pose(c)
         if self.since > REFRESH * n:
             self.refresh()
 
-    cdef void pose(self) noexcept nogil:
+    cdef void pose(self, int64_t c) noexcept nogil:
         """The bounds of the next problem; β is moved into them where rounding left it outside."""
-        cdef Py_ssize_t k, n = self.y.shape[0]
-        self.cost = self.costs[self.wanted[self.done]]
+        cdef int64_t k, n = self.part.n
+        self.cost = self.costs[c]
         self.steps = 0
         for k in range(n):
-            self.lower[k] = <float>(self.cost * self.terms[0, k])
-            self.upper[k] = <float>(self.cost * self.terms[1, k])
-            self.kink[k] = <float>self.terms[2, k]
-            self.beta_[k] = min(max(self.beta_[k], <double>self.lower[k]), <double>self.upper[k])
+            self.lower[k] = <float>(self.cost * self.part.terms[self.loss, 0, k])
+            self.upper[k] = <float>(self.cost * self.part.terms[self.loss, 1, k])
+            self.kink[k] = <float>self.part.terms[self.loss, 2, k]
+            self.beta[k] = min(max(self.beta[k], <double>self.lower[k]), <double>self.upper[k])
             self.classify(k)
 
     cdef void balance(self) noexcept nogil:
         """Take what Σβ is above or below 0 from all β, in proportion to the room they have."""
-        cdef Py_ssize_t k, n = self.y.shape[0]
+        cdef int64_t k, n = self.part.n
         cdef double excess = 0, room = 0, size = 0
         for k in range(n):
-            excess += self.beta_[k]
-            size += fabs(self.beta_[k])
+            excess += self.beta[k]
+            size += fabs(self.beta[k])
         if fabs(excess) <= 1e-14 * size:
             return
         for k in range(n):
-            room += (self.beta_[k] - self.lower[k] if excess > 0 else self.upper[k] - self.beta_[k])
+            room += (self.beta[k] - self.lower[k] if excess > 0 else self.upper[k] - self.beta[k])
         for k in range(n):
-            self.beta_[k] -= excess / room * (
-                self.beta_[k] - self.lower[k] if excess > 0 else self.upper[k] - self.beta_[k])
+            self.beta[k] -= excess / room * (
+                self.beta[k] - self.lower[k] if excess > 0 else self.upper[k] - self.beta[k])
             self.classify(k)
 
     cdef void refresh(self) noexcept nogil:
         """The gradient from K and β."""
-        cdef Py_ssize_t k, n = self.y.shape[0]
+        cdef int64_t k, n = self.part.n
         self.since = 0
         for k in range(n):
-            self.gradient32[k] = <float>(row_product(&self.rows[k, 0], &self.beta_[0], n)
-                                         - self.y[k])
+            self.gradient[k] = <float>(row_product(self.rows + k * n, &self.beta[0], n)
+                                         - self.part.y[k])
 
-    cdef void classify(self, Py_ssize_t k) noexcept nogil:
+    cdef void classify(self, int64_t k) noexcept nogil:
         """Derivatives of kink·|β| to both sides, infinite at a bound."""
-        cdef double b = self.beta_[k]
+        cdef double b = self.beta[k]
         self.slope_up[k] = self.kink[k] if b >= 0 else -self.kink[k]
         self.slope_down[k] = self.kink[k] if b > 0 else -self.kink[k]
         if b >= self.upper[k]:
@@ -240,9 +184,9 @@ cdef class SinglePairs:
         if b <= self.lower[k]:
             self.slope_down[k] = -INFINITY
 
-    cdef double move(self, Py_ssize_t i, Py_ssize_t j, double slope, double eta) noexcept nogil:
+    cdef double move(self, int64_t i, int64_t j, double slope, double eta) noexcept nogil:
         """Raise βᵢ and lower βⱼ to the minimum along the line, across their kinks."""
-        cdef double bi = self.beta_[i], bj = self.beta_[j]
+        cdef double bi = self.beta[i], bj = self.beta[j]
         cdef double end_i, end_j, room_i, room_j, room, total = 0
         while slope < 0:
             end_i = 0.0 if bi < 0 and self.upper[i] >= 0 else self.upper[i]
@@ -265,17 +209,17 @@ cdef class SinglePairs:
                 slope += 2 * self.kink[i]
             if bj == 0 and self.lower[j] < 0 and room_j <= room:
                 slope += 2 * self.kink[j]
-        self.beta_[i] = bi
-        self.beta_[j] = bj
+        self.beta[i] = bi
+        self.beta[j] = bj
         return total
 
     cdef bint batch(self, int64_t count, float* up, float* down) noexcept nogil:
         """So many steps; whether none is left to take. ``up`` and ``down`` bound the offset."""
-        cdef Py_ssize_t n = self.y.shape[0], i, j
+        cdef int64_t n = self.part.n, i, j
         cdef float kept, step
         cdef double eta
         cdef int64_t done
-        i = raise_index(&self.gradient32[0], &self.slope_up[0], &self.diagonal[0],
+        i = raise_index(&self.gradient[0], &self.slope_up[0], &self.diagonal[0],
                         &self.diagonal[0], 0, n, up)
         for done in range(count + 1):
             if i < 0:
@@ -283,27 +227,27 @@ cdef class SinglePairs:
             # i is no partner of its own, whatever rounding makes of up − down
             kept = self.slope_down[i]
             self.slope_down[i] = -INFINITY
-            j = lower_index(&self.gradient32[0], &self.slope_down[0], &self.diagonal[0],
-                            &self.rows[i, 0], up[0], self.diagonal[i], LEAST, n, down)
+            j = lower_index(&self.gradient[0], &self.slope_down[0], &self.diagonal[0],
+                            self.rows + i * n, up[0], self.diagonal[i], LEAST, n, down)
             self.slope_down[i] = kept
             if j < 0 or up[0] <= down[0]:
                 return True
             if done == count:
                 return False
-            eta = self.diagonal[i] + self.diagonal[j] - 2.0 * self.rows[i, j]
-            step = <float>self.move(i, j, -(up[0] + self.gradient32[j] + self.slope_down[j]),
+            eta = self.diagonal[i] + self.diagonal[j] - 2.0 * self.rows[i * n + j]
+            step = <float>self.move(i, j, -(up[0] + self.gradient[j] + self.slope_down[j]),
                                     max(eta, 0.0))
             self.classify(i)
             self.classify(j)
             self.steps += 1
             self.since += 1
-            i = raise_index(&self.gradient32[0], &self.slope_up[0], &self.rows[i, 0],
-                            &self.rows[j, 0], step, n, up)
+            i = raise_index(&self.gradient[0], &self.slope_up[0], self.rows + i * n,
+                            self.rows + j * n, step, n, up)
         return False
 
     cdef void assess(self, float up, float down) noexcept nogil:
         """The offset that minimises the primal at this β, the primal and the gap."""
-        cdef Py_ssize_t k, n = self.y.shape[0]
+        cdef int64_t k, n = self.part.n
         cdef double low = min(up, down), high = max(up, down), b, r, losses = 0
         cdef double norm = 0, gain = 0, kinks = 0, fitted
         cdef int halving
@@ -312,18 +256,18 @@ cdef class SinglePairs:
         else:
             for halving in range(HALVINGS):
                 b = 0.5 * (low + high)
-                if offset_pull(&self.gradient32[0], &self.lower[0], &self.upper[0],
+                if offset_pull(&self.gradient[0], &self.lower[0], &self.upper[0],
                                &self.kink[0], <float>b, n) > 0:
                     low = b
                 else:
                     high = b
             b = 0.5 * (low + high)
         for k in range(n):
-            r = -<double>self.gradient32[k] - b
-            fitted = self.gradient32[k] + self.y[k]
-            norm += self.beta_[k] * fitted
-            gain += self.beta_[k] * self.y[k]
-            kinks += self.kink[k] * fabs(self.beta_[k])
+            r = -<double>self.gradient[k] - b
+            fitted = self.gradient[k] + self.part.y[k]
+            norm += self.beta[k] * fitted
+            gain += self.beta[k] * self.part.y[k]
+            kinks += self.kink[k] * fabs(self.beta[k])
             if r > self.kink[k]:
                 losses += self.upper[k] * (r - self.kink[k])
             elif r < -self.kink[k]:

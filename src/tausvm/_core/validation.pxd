@@ -2,13 +2,19 @@
 from libc.stdint cimport int64_t
 
 
-cdef class Validation:
-    cdef const float[:, ::1] rows
+cdef class Judged:
+    cdef readonly int64_t m, losses
     cdef const double[::1] y
     cdef const double[:, :, ::1] terms
-    cdef double low, high, errors
+    cdef double low, high
+
+
+cdef class Validation:
+    cdef Judged judged
     cdef double[:, :, ::1] table
-    cdef readonly object predict, losses
-    cdef void judge(self, int64_t loss, int64_t cost, const double* beta, double b) noexcept nogil
+    cdef double errors
+    cdef readonly object losses
+    cdef void judge(self, int64_t loss, int64_t cost, const float* rows, const double* beta,
+                    int64_t n, double b) noexcept nogil
     cdef void note(self, int64_t loss, int64_t cost, int64_t row, double value) noexcept nogil
     cdef bint over(self, int64_t loss, int64_t cost) noexcept nogil

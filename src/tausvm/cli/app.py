@@ -199,8 +199,8 @@ def fit(
         _data(
             metavar="[ADDRESS]",
             help="Read DATA, a folder or 'pattern' of Parquet files, by partition, for --kind "
-            "linear: on the Dask cluster whose scheduler has this address, or on this machine "
-            "alone.",
+            "linear, quantile, expectile or svr: on the Dask cluster whose scheduler has this "
+            "address, or on this machine alone.",
         ),
     ] = None,
     tune: Annotated[
@@ -313,7 +313,7 @@ def fit(
 
         if dry_run or holdout_out is not None or save_to is None:
             raise InputError("--dask: goes with --save, and not with --dry-run or --holdout-out")
-        fitted = fit_partitions(data, dask, chosen, settings, options)
+        fitted = fit_partitions(data, dask, chosen, settings, options, messages)
     else:
         plan = plan_fit(data, chosen, settings, options)
         if not as_json:

@@ -1,4 +1,4 @@
-"""``tausvm fit --dask``: linear machines on a folder of Parquet files, partition by partition."""
+"""``tausvm fit --dask``: machines on a folder of Parquet files, partition by partition."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
@@ -21,15 +22,20 @@ from ..solvers import Status
 from ..tabular import FramePreparation
 from ..tabular.kinds import CATEGORY, NUMBER
 from .columns import Column, choose_columns, learned_columns, read_features
-from .errors import InputError
+from .errors import InputError, listed
 from .fitting import MODEL, PREPARE, FitOptions, Fitted, as_option
 from .kinds import Kind
+from .progress import watched
 from .scores import level_rows
 from .settings import Settings
 from .tables import Table, column, numbers
 
 #: the address that stands for no cluster: partitions one after another on this machine
 LOCAL = "local"
+#: what a column without any value holds
+NOTHING = "nothing"
+#: kinds that can be fitted to partitions
+KINDS = ("linear", "quantile", "expectile", "svr")
 #: rows from which it is learned what the columns are
 SAMPLE_ROWS = 50_000
 
@@ -62,13 +68,18 @@ class Reading:
 
 
 def fit_partitions(
-    data: Path, address: str, kind: Kind, settings: Settings, options: FitOptions
+    data: Path,
+    address: str,
+    kind: Kind,
+    settings: Settings,
+    options: FitOptions,
+    console: Console,
 ) -> Fitted:
     """Read, prepare, fit and score without ever holding all rows."""
     partitioned = _partitioned()
     _check(kind, options)
     with _cluster(address):
-        frame = _read(data)
+        frame = _read(data, options)
         sample = _sample(frame, settings.seed)
         table = Table(data, frame=sample)
         reading, told = _reading(table, options)
@@ -76,8 +87,10 @@ def fit_partitions(
         settings = replace(settings, spread=float(frame[target].std().compute()) or 1.0)
         X, y, weight = _collections(frame, reading)
         machine = _machine(partitioned, kind, settings, options.tune)
+        if "feature_groups" in machine.get_params():
+            machine.set_params(feature_groups=reading.prepare.feature_groups_.tolist())
         started = time.perf_counter()
-        with warnings.catch_warnings(record=True) as caught:
+        with warnings.catch_warnings(record=True) as caught, watched(machine, console):
             warnings.simplefilter("always")
             try:
                 machine.fit(X, y, sample_weight=weight)
@@ -87,11 +100,8 @@ def fit_partitions(
                 raise InputError(f"--dask: {error}") from error
         seconds = time.perf_counter() - started
         told += [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
-        fitted = getattr(machine, "best_estimator_", machine).single()
-        model = Pipeline([(PREPARE, reading.prepare), (MODEL, fitted)])
+        model = Pipeline([(PREPARE, reading.prepare), (MODEL, machine.single())])
         scores, rows = _scores(model, frame, reading)
-    if options.tune:
-        scores["levels"] = [{**row, **machine.best_params_} for row in scores["levels"]]
     states = {row["status"] for row in scores["levels"] if row["status"] is not None}
     card = {
         "kind": kind.name,
@@ -123,8 +133,8 @@ def _partitioned() -> Any:
 
 
 def _check(kind: Kind, options: FitOptions) -> None:
-    if kind.name != "linear":
-        raise InputError(f"--dask: fits --kind linear only, got --kind {kind.name}")
+    if kind.name not in KINDS:
+        raise InputError(f"--dask: fits --kind {listed(KINDS, 4)} only, got --kind {kind.name}")
     if options.holdout:
         raise InputError("--dask: does not work with --holdout; keep some files aside")
     if options.target is None:
@@ -150,7 +160,7 @@ def _cluster(address: str) -> Iterator[None]:
         yield
 
 
-def _read(data: Path) -> Any:
+def _read(data: Path, options: FitOptions) -> Any:
     """The files as a dask dataframe, a partition each or more."""
     import dask.dataframe as dd
 
@@ -159,11 +169,52 @@ def _read(data: Path) -> Any:
     if not files:
         raise InputError(f"{name}: no such Parquet files")
     try:
+        _check_alike(files, options)
         frame = dd.read_parquet(files)
+    except InputError:
+        raise
     except Exception as error:  # whatever a reader says about what it could not read
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(f"{name}: cannot be read as parquet: {reason}") from error
     return frame
+
+
+def _check_alike(files: Sequence[str], options: FitOptions) -> None:
+    """An error that names the first file without a column of the others, or with another type."""
+    from pyarrow.parquet import read_schema
+
+    first = read_schema(files[0])
+    for file in files[1:]:
+        schema = read_schema(file)
+        for known in first:
+            if known.name in options.drop:
+                continue
+            place = schema.get_field_index(known.name)
+            if place < 0:
+                raise InputError(f"{file}: has no column {known.name!r}, which {files[0]} has")
+            kinds = _holds(schema.field(place).type), _holds(known.type)
+            if kinds[0] != kinds[1] and NOTHING not in kinds:
+                raise InputError(
+                    f"{file}: column {known.name!r} holds {kinds[0]}, in {files[0]} {kinds[1]}; "
+                    "--drop leaves a column out"
+                )
+
+
+def _holds(kind: Any) -> str:
+    """What a column of a type of Parquet holds; the sizes of numbers do not matter."""
+    from pyarrow import types
+
+    if types.is_null(kind):
+        return NOTHING
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
+        return "numbers"
+    if types.is_decimal(kind):
+        return "numbers"
+    if types.is_string(kind) or types.is_large_string(kind):
+        return "text"
+    return "dates" if types.is_temporal(kind) else str(kind)
 
 
 def _sample(frame: Any, seed: int) -> pd.DataFrame:
@@ -243,8 +294,6 @@ def _values(reading: Reading, index: int, part: pd.DataFrame, name: str) -> Any:
 
 def _machine(partitioned: Any, kind: Kind, settings: Settings, tune: bool) -> Any:
     """The machine of a kind, as it is for partitions."""
-    if tune and settings.loss != "svr":
-        raise InputError("--tune: works with --dask for --loss svr only; give --C")
     single = kind.tune(settings) if tune and kind.tune is not None else kind.make(settings)
     return getattr(partitioned, type(single).__name__)(**single.get_params(deep=False))
 

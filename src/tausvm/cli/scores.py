@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import inspection
+from ..solvers.landmarks import LandmarkResult
 
 
 def regression_scores(model: Any, y: Any, predictions: Any) -> dict[str, Any]:
@@ -65,6 +66,8 @@ def _machine_figures(model: Any, level: int) -> dict[str, Any]:
         figures.update(
             gap=float(result.dual_gap), seconds=float(result.seconds), status=result.status.value
         )
+        if isinstance(result, LandmarkResult):
+            figures["landmark_gap"] = float(result.landmark_gap)
     chosen = inspection.chosen_parameters(model)
     if chosen:
         figures.update(chosen[min(level, len(chosen) - 1)])

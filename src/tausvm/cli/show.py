@@ -25,6 +25,7 @@ FIGURES = (
     ("support vectors", "support", "{:d}"),
     ("turning points", "kinks", "{:d}"),
     ("gap", "gap", "{:.1e}"),
+    ("gap of landmarks", "landmark_gap", "{:.1e}"),
     ("seconds", "seconds", "{:.2f}"),
 )
 

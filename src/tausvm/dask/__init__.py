@@ -9,6 +9,8 @@ is lost costs its tasks. What is here are the sums over partitions that the solv
                                to Dask arrays and data frames, in a few passes over the data
 :class:`SVR`                   and :class:`QuantileSVR`, :class:`ExpectileSVR`: kernel machines,
                                by landmarks
+:class:`SVRCV`                 and :class:`QuantileSVRCV`, :class:`ExpectileSVRCV`: the same with
+                               kernel, features, γ and C chosen on a sample, by tasks
 :class:`LinearSVRCV`           and :class:`LinearQuantileSVRCV`, :class:`LinearExpectileSVRCV`: C
                                and ε by cross-validation, all folds and points in the same passes
 :func:`predict`                lazy predictions of any fitted or saved model
@@ -30,10 +32,13 @@ from .linear import LinearExpectileSVR, LinearQuantileSVR, LinearSVR
 from .predicting import predict
 from .selection import LinearExpectileSVRCV, LinearQuantileSVRCV, LinearSVRCV
 from .settings import Plan
+from .tuned import SVRCV, ExpectileSVRCV, QuantileSVRCV
 
 __all__ = [
     "SVR",
+    "SVRCV",
     "ExpectileSVR",
+    "ExpectileSVRCV",
     "LinearExpectileSVR",
     "LinearExpectileSVRCV",
     "LinearQuantileSVR",
@@ -42,5 +47,6 @@ __all__ = [
     "LinearSVRCV",
     "Plan",
     "QuantileSVR",
+    "QuantileSVRCV",
     "predict",
 ]

@@ -59,6 +59,8 @@ class Fit:
     options : SolverOptions
     folds : int
         Folds that rows are dealt into, 0 for none.
+    looked : Summary or None
+        What a first look at the same rows has found; None to have that pass.
     """
 
     def __init__(
@@ -68,14 +70,13 @@ class Fit:
         solver: str | Solver,
         options: SolverOptions,
         folds: int = 0,
+        looked: Summary | None = None,
     ) -> None:
         self.partitions, self.solver, self.options = partitions, solver, options
         self.plan: Plan = partitions.plan
         self.started = options.clock()
-        plan = self.plan
-        share = plan.sample_megabytes * min(1.0, plan.sample_excess / len(partitions))
-        draw = Draw(options.seed, plan.sample_megabytes, share, plan.sample_fewest, folds)
-        self.summary: Summary = partitions.reduce(summary, merged_summaries, draw)
+        draw = Draw.of(self.plan, options.seed, len(partitions), folds)
+        self.summary: Summary = looked or partitions.reduce(summary, merged_summaries, draw)
         self._check()
         assert self.summary.sample is not None
         self.sample: Rows = self.summary.sample
@@ -103,10 +104,7 @@ class Fit:
     @property
     def spread(self) -> float:
         """The weighted standard deviation of y, 1 where y is constant."""
-        found = self.summary
-        if found.high == found.low:
-            return 1.0
-        return float(np.sqrt(found.squares / found.weight))
+        return self.summary.spread
 
     def _units(self, free: bool) -> Units:
         """Units of y: the sample's median where b is free, and the size of all y about it."""
@@ -182,7 +180,7 @@ class Fit:
 
     def _look(self, asks: list[Ask]) -> Look:
         found = self.partitions.reduce(look, merged_looks, (self.setting, asks))
-        if (found.n, found.y) != (self.summary.n, self.summary.total):
+        if not self.summary.same(found.n, found.y):
             raise RuntimeError(
                 "the data changed between two passes: the first saw "
                 f"{self.summary.n} rows with Σy = {self.summary.total!r}, pass "

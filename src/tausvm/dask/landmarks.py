@@ -11,7 +11,8 @@ takes β of all rows, is for :meth:`tausvm.QuantileSVR.certify` on a machine tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,9 +21,11 @@ from scipy.linalg import solve_triangular
 
 from ..estimators import regression as single
 from ..estimators.atomic import atomic
-from ..estimators.data import TrainingSet
-from ..estimators.parameters import seed_of
+from ..estimators.data import TrainingSet, check_weights
+from ..estimators.machine import placed
+from ..estimators.parameters import refuse, seed_of
 from ..estimators.progress import progress_log
+from ..kernels import Kernel, Points
 from ..solvers import SolverOptions, SolverResult
 from ..solvers.landmarks import LandmarkResult, PivotedCholesky, Pivoting
 from ..solvers.result import relative_gap
@@ -31,9 +34,10 @@ from .fitting import Fit, Offset
 from .linear import LazyPredictions, note_features, warn_unless_solved, without_dask
 from .partitions import Partitions
 from .settings import Plan
-from .sums import Draw, Job, Summary, merged_summaries, summary
+from .sums import Draw, Job, Rows, Summary, merged_summaries, summary
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -42,26 +46,108 @@ class Features:
 
     Attributes
     ----------
-    machine : KernelRegressor
-        With its kernel, and how it takes rows.
+    kernel : Kernel
+    metric, centre : arrays or None
+        How it takes rows, as in the machine.
     landmarks : Points
-        As the kernel takes them.
+        As it takes them.
     inverse : array (m, m)
         L⁻ᵀ.
     """
 
-    machine: Any
-    landmarks: Any
+    kernel: Kernel
+    metric: Array | None
+    centre: Array | None
+    landmarks: Points
     inverse: Array
+
+    @classmethod
+    def of(
+        cls, machine: single.KernelRegressor, sample: TrainingSet, plan: Plan
+    ) -> tuple[Features, Index]:
+        """Those of landmarks among the rows of a sample, and which; fixes the machine's kernel."""
+        points = machine._kernel_points(sample)
+        rng = np.random.default_rng(seed_of(machine.random_state))
+        count = landmark_count(machine.landmarks, plan)
+        chooser = PivotedCholesky(machine._kernel, points, sample.weight, rng, Pivoting())
+        rows, lower = chooser.first(min(count, len(sample)))
+        inverse = solve_triangular(lower, np.eye(len(rows)), lower=True, check_finite=False).T
+        made = cls(
+            machine._kernel,
+            machine._metric,
+            machine._centre,
+            points.take(rows),
+            np.ascontiguousarray(inverse),
+        )
+        return made, rows
 
     def __call__(self, X: Any) -> Array:
         with one_blas_thread():
-            values = self.machine._kernel.between(self.machine._points(X), self.landmarks)
+            rows = placed(X, self.metric, self.centre)
             # in float64: they are not kept, and the certificate is of the function that predicts
-            return np.asarray(values @ self.inverse)
+            return np.asarray(self.kernel.between(rows, self.landmarks) @ self.inverse)
 
 
-def told(result: SolverResult, function: Array, rows: NDArray[np.int64]) -> LandmarkResult:
+def landmark_count(asked: int | None, plan: Plan) -> int:
+    """How many landmarks there are to be."""
+    return plan.landmarks if asked is None else int(asked)
+
+
+def first_look(partitions: Partitions, draw: Draw) -> tuple[Summary, Rows]:
+    """A check of all partitions, and the rows of the client in the order of their keys."""
+    found: Summary = partitions.reduce(summary, merged_summaries, draw)
+    if found.sample is None or found.n < 2:
+        raise ValueError(
+            f"X must have 2 rows of positive weight at least, got n_samples = {found.n}"
+        )
+    check_weights([found.lightest, found.heaviest], 2)
+    order = np.argsort(found.keys)
+    return replace(found, keys=found.keys[order]), found.sample.take(order)
+
+
+def as_training(rows: Rows) -> TrainingSet:
+    """Rows of the client as a machine takes them."""
+    X = rows.X.astype(np.float64)
+    return TrainingSet(X, rows.y, rows.weight, np.arange(len(rows)), len(rows))
+
+
+def fit_functions(
+    machine: single.KernelRegressor,
+    jobs: Sequence[Job],
+    looked: tuple[Summary, TrainingSet],
+    partitions: Partitions,
+    options: SolverOptions,
+) -> tuple[list[LandmarkResult], Fit]:
+    """Functions of landmarks, fitted to all partitions.
+
+    All jobs share the kernel of the machine, which is fixed here. ``looked`` is what a first look
+    at these partitions has found, with its sample: landmarks are among that, and its first rows
+    are those that the client solves first.
+    """
+    first, sample = looked
+    plan = partitions.plan
+    features, rows = Features.of(machine, sample, plan)
+    offset = Offset(bool(machine.fit_intercept), 0.0, bool(machine.scale_C))
+    fits = int(plan.sample_megabytes * 2**20 / (8 * len(rows)))
+    some = slice(max(fits, plan.rows_a_feature * len(rows)))
+    y, weight = sample.y[some], sample.weight[some]
+    mapped = Rows(features(sample.X[some]), y, weight, np.zeros(len(y), dtype=np.int16))
+    first = replace(first, sample=mapped)
+    fit = Fit(partitions.mapped(features, len(rows)), offset, "auto", options, looked=first)
+    found = fit.run(jobs)
+    return [told(result, features.inverse @ result.function, rows) for result in found], fit
+
+
+def keep(
+    machine: single.KernelRegressor, sample: TrainingSet, results: Sequence[SolverResult], fit: Fit
+) -> None:
+    """Set what a machine predicts with; landmarks are rows of the sample."""
+    machine._keep(sample, results)
+    machine._clip_to(np.array([fit.summary.low, fit.summary.high]))
+    machine._spread = fit.spread
+
+
+def told(result: SolverResult, function: Array, rows: Index) -> LandmarkResult:
     """The result of a linear fit of the features as one about the full problem.
 
     Nobody holds the dual variables of all rows, so that β = 0 stands for them: the dual is 0, which
@@ -73,6 +159,12 @@ def told(result: SolverResult, function: Array, rows: NDArray[np.int64]) -> Land
     known["solver"] = f"landmarks, {result.solver}"
     gap = result.dual_gap
     return LandmarkResult(**known, landmarks=rows, landmark_gap=gap, exact=False)
+
+
+def refuse_landmark_tol(landmark_tol: float | None) -> None:
+    """The gap to the full problem takes β of all rows, which nobody holds."""
+    if landmark_tol is not None:
+        raise refuse("landmark_tol", "None on partitions: give landmarks", landmark_tol)
 
 
 class LandmarkMachine(LazyPredictions, single.KernelRegressor):
@@ -103,68 +195,36 @@ class LandmarkMachine(LazyPredictions, single.KernelRegressor):
         """
         losses = self._losses()
         self._check_parameters()
-        partitions = Partitions(X, y, sample_weight, plan or Plan())
+        plan = plan or Plan()
+        partitions = Partitions(X, y, sample_weight, plan)
         options = SolverOptions(
             tol=self.tol,
             max_iter=self.max_iter,
             time_limit=self.time_limit,
             seed=seed_of(self.random_state),
         )
-        offset = Offset(bool(self.fit_intercept), 0.0, bool(self.scale_C))
         order = self._order()
         with progress_log(bool(self.verbose)), one_blas_thread():
-            sample = self._sample(partitions, options.seed)
-            features, rows = self._features(sample, partitions.plan)
-            mapped = partitions.mapped(features, len(rows))
-            fit = Fit(mapped, offset, "auto", options)
-            found = fit.run([Job(losses[k], self.C) for k in order])
+            least = plan.rows_a_feature * landmark_count(self.landmarks, plan)
+            draw = Draw.of(plan, options.seed, len(partitions), least=least)
+            looked, rows = first_look(partitions, draw)
+            sample = as_training(rows)
+            jobs = [Job(losses[k], self.C) for k in order]
+            found, fit = fit_functions(self, jobs, (looked, sample), partitions, options)
         results: list[Any] = [None] * len(losses)
         for k, result in zip(order, found, strict=True):
-            results[k] = told(result, features.inverse @ result.function, rows)
-        self.support_ = rows
-        self.support_vectors_ = sample.X[rows]
-        self.dual_coef_ = np.vstack([result.function for result in results])
-        self.n_support_ = np.count_nonzero(self.dual_coef_, axis=1)
-        self.intercept_ = np.array([result.intercept for result in results])
-        self._set_certificates(results)
+            results[k] = result
+        keep(self, sample, results, fit)
         gaps = [result.landmark_gap for result in results]
         self.landmark_gap_ = gaps[0] if self._single_level else np.array(gaps)
-        self._clip_to(np.array([fit.summary.low, fit.summary.high]))
-        self._spread = fit.spread
         note_features(self, partitions)
-        self.n_passes_ = mapped.n_passes
-        warn_unless_solved(self, results, mapped)
+        self.n_passes_ = fit.partitions.n_passes
+        warn_unless_solved(self, results, fit.partitions)
         return self
 
     def _check_parameters(self) -> None:
         self.single()._check_parameters()
-
-    def _sample(self, partitions: Partitions, seed: int) -> TrainingSet:
-        """The rows of the client, and a check of all partitions."""
-        plan = partitions.plan
-        share = plan.sample_megabytes * min(1.0, plan.sample_excess / len(partitions))
-        draw = Draw(seed, plan.sample_megabytes, share, plan.sample_fewest)
-        found: Summary = partitions.reduce(summary, merged_summaries, draw)
-        rows = found.sample
-        assert rows is not None
-        if len(rows) < 2:
-            raise ValueError(
-                f"X must have 2 rows of positive weight at least, got n_samples = {found.n}"
-            )
-        places = np.arange(len(rows))
-        X = rows.X.astype(np.float64)
-        return TrainingSet(X, rows.y, rows.weight, places, len(rows))
-
-    def _features(self, sample: TrainingSet, plan: Plan) -> tuple[Features, NDArray[np.int64]]:
-        """Landmarks among the rows of a sample, and the features that they make."""
-        points = self._kernel_points(sample)
-        rng = np.random.default_rng(seed_of(self.random_state))
-        count = plan.landmarks if self.landmarks is None else int(self.landmarks)
-        chooser = PivotedCholesky(self._kernel, points, sample.weight, rng, Pivoting())
-        rows, lower = chooser.first(min(count, len(sample)))
-        inverse = solve_triangular(lower, np.eye(len(rows)), lower=True, check_finite=False).T
-        features = Features(self.single(), points.take(rows), np.ascontiguousarray(inverse))
-        return features, rows
+        refuse_landmark_tol(self.landmark_tol)
 
     def single(self) -> Any:
         """The same machine as an estimator of :mod:`tausvm` itself, fitted where this one is.
@@ -186,7 +246,9 @@ class SVR(LandmarkMachine, single.SVR):
     kernel, degree, gamma, coef0, tol, C, epsilon, loss, fit_intercept, clip, time_limit, verbose, \
 max_iter, random_state, scale_C
         As in :class:`tausvm.SVR`; ``gamma="scale"`` goes by the client's sample.
-    approximation, landmark_tol, solver, shrinking, cache_size, warm_start
+    landmark_tol : None
+        The gap to the full problem takes β of all rows, which nobody holds.
+    approximation, solver, shrinking, cache_size, warm_start
         Without effect.
 
     Attributes
@@ -225,7 +287,9 @@ class QuantileSVR(LandmarkMachine, single.QuantileSVR):
     landmarks, kernel, degree, gamma, coef0, tol, C, fit_intercept, clip, time_limit, verbose, \
 max_iter, random_state, scale_C
         As in :class:`tausvm.dask.SVR`.
-    approximation, landmark_tol, solver, shrinking, cache_size, warm_start
+    landmark_tol : None
+        The gap to the full problem takes β of all rows, which nobody holds.
+    approximation, solver, shrinking, cache_size, warm_start
         Without effect.
 
     Attributes
@@ -257,7 +321,9 @@ class ExpectileSVR(LandmarkMachine, single.ExpectileSVR):
     landmarks, kernel, degree, gamma, coef0, tol, C, fit_intercept, clip, time_limit, verbose, \
 max_iter, random_state, scale_C
         As in :class:`tausvm.dask.SVR`.
-    approximation, landmark_tol, solver, shrinking, cache_size, warm_start
+    landmark_tol : None
+        The gap to the full problem takes β of all rows, which nobody holds.
+    approximation, solver, shrinking, cache_size, warm_start
         Without effect.
 
     Attributes

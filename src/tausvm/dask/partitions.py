@@ -7,10 +7,10 @@ worker was lost.
 
 from __future__ import annotations
 
-import asyncio
 import copy
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, TypeVar
 
 import dask
@@ -21,16 +21,13 @@ from dask.delayed import Delayed, delayed
 from ..estimators.data import well_formed
 from ..estimators.linear_data import check_size, without_duplicates
 from ..threads import as_worker, one_blas_thread
+from .client import compute
 from .settings import Plan
 
 T = TypeVar("T")
 
 #: kinds of NumPy types that are numbers
 NUMERIC = "fiub"
-
-
-class LostCluster(RuntimeError):
-    """The scheduler, or the workers again and again, went away in the middle of a fit."""
 
 
 class BadPartition(ValueError):
@@ -46,9 +43,12 @@ class BadPartition(ValueError):
 
 @dataclass(frozen=True)
 class Block:
-    """The rows of positive weight in one partition, checked."""
+    """Rows of positive weight in one partition, checked.
 
-    index: int
+    ``index`` is the place of the partition, and in it that of a piece; random draws start there.
+    """
+
+    index: tuple[int, ...]
     X: Any
     y: Any
     weight: Any
@@ -63,6 +63,49 @@ class Shape:
 
     n_features: int
     names: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class View:
+    """What a pass sees of the partitions: which rows, which features of them, and what of y.
+
+    ``piece`` are rows of which features are computed at a time: they may take many times the
+    memory of the rows themselves.
+    """
+
+    shape: Shape
+    kept: Callable[[Block], Block] | None = None
+    trend: Callable[[Any], Any] | None = None
+    features: Callable[[Any], Any] | None = None
+    piece: int = 0
+
+    def blocks(self, block: Block) -> Iterator[Block]:
+        """A partition as it is seen, in pieces; one at least."""
+        if self.kept is not None:
+            block = self.kept(block)
+        if self.trend is not None:
+            block = replace(block, y=block.y - self.trend(block.X))
+        if self.features is None:
+            yield block
+            return
+        for k, start in enumerate(range(0, max(len(block), 1), self.piece)):
+            rows = slice(start, start + self.piece)
+            X = self.features(block.X[rows])
+            yield Block((*block.index, k), X, block.y[rows], block.weight[rows])
+
+
+@dataclass(frozen=True)
+class Call:
+    """The work of a pass on one partition."""
+
+    work: Callable[..., Any]
+    merge: Callable[[list[Any]], Any]
+    view: View
+    given: Any
+
+    def __call__(self, block: Block) -> Any:
+        parts = (self.work(seen, self.given) for seen in self.view.blocks(block))
+        return reduce(lambda one, other: self.merge([one, other]), parts)
 
 
 class Partitions:
@@ -111,28 +154,34 @@ class Partitions:
         )
         #: passes over the data so far
         self.n_passes = 0
+        self._view = View(Shape(self.n_features, self.names))
 
     def __len__(self) -> int:
         return len(self.parts)
 
-    def mapped(self, function: Callable[[Any], Any], n_features: int) -> Partitions:
-        """The same rows with other features, computed from a partition's matrix in every pass."""
-        shape = delayed(Shape(self.n_features, self.names), traverse=False)
-        function = delayed(function, traverse=False)
+    def only(self, kept: Callable[[Block], Block]) -> Partitions:
+        """Some of the rows, which every partition chooses from its own."""
+        return self._with(replace(self._view, kept=kept))
+
+    def beside(self, trend: Callable[[Any], Any]) -> Partitions:
+        """The same rows with what a trend leaves of y."""
+        return self._with(replace(self._view, trend=trend))
+
+    def mapped(self, features: Callable[[Any], Any], n_features: int) -> Partitions:
+        """The same rows with other features, computed piece by piece in every pass."""
+        piece = max(1, int(self.plan.piece_megabytes * 2**20 / (8 * n_features)))
+        return self._with(replace(self._view, features=features, piece=piece))
+
+    def _with(self, view: View) -> Partitions:
         made = copy.copy(self)
-        made.n_features, made.names = n_features, None
-        made.parts = [
-            (delayed(_mapped, pure=False)(function, index, part[0], shape), *part[1:])
-            for index, part in enumerate(self.parts)
-        ]
+        made._view = view
         return made
 
     def reduce(self, work: Callable[..., T], merge: Callable[[list[T]], T], given: Any) -> T:
         """The merged ``work(block, given)`` of all partitions: one pass over the data."""
-        shape = delayed(Shape(self.n_features, self.names), traverse=False)
-        given = delayed(given, traverse=False)
+        shared = delayed(Call(work, merge, self._view, given), traverse=False)
         level: list[Any] = [
-            delayed(_on_worker, pure=False)(work, index, part, shape, given)
+            delayed(_on_worker, pure=False)(shared, index, part)
             for index, part in enumerate(self.parts)
         ]
         branch = self.plan.branch
@@ -201,78 +250,13 @@ def _aligned(name: str, given: Any, count: int, lengths: tuple[int, ...] | None)
     return [delayed(part, traverse=False) for part in parts]
 
 
-def compute(task: Any, heartbeat: float) -> Any:
-    """The value of a delayed object, by the scheduler that Dask has been given.
-
-    With a distributed client the work is cancelled where the wait is interrupted, and a scheduler
-    that is gone ends it.
-    """
-    client = _client()
-    if client is None:
-        return dask.compute(task)[0]
-    return _by_client(client, task, heartbeat)
-
-
-def _client() -> Any:
-    """The distributed client that Dask would use, or None for a local scheduler."""
-    get = dask.base.get_scheduler()
-    owner = getattr(get, "__self__", None)
-    return owner if hasattr(owner, "cancel") and hasattr(owner, "scheduler_info") else None
-
-
-def _by_client(client: Any, task: Any, heartbeat: float) -> Any:
-    from distributed import KilledWorker
-    from distributed.comm import CommClosedError
-
-    address = client.scheduler.address if client.scheduler is not None else "?"
-    lost = f"the Dask scheduler at {address} was lost before the end of the pass; fit again"
-    try:
-        future = client.compute(task)
-    except (CommClosedError, OSError, RuntimeError) as error:
-        raise LostCluster(lost) from error
-    try:
-        while True:
-            try:
-                return future.result(timeout=heartbeat)
-            except TimeoutError:
-                if client.status != "running":
-                    raise LostCluster(lost) from None
-            except KilledWorker as error:
-                raise LostCluster(
-                    "workers died again and again at the same partition; it may be larger than "
-                    f"their memory, give the data smaller partitions: {error}"
-                ) from error
-            except (CommClosedError, asyncio.CancelledError) as error:
-                raise LostCluster(lost) from error
-            except Exception as error:
-                if type(error).__name__.endswith("CancelledError"):
-                    raise LostCluster(lost) from error
-                raise
-    except BaseException:
-        if client.status == "running":
-            future.cancel()
-        raise
-    finally:
-        future.release()
-
-
 # ---- on the workers ----
 
 
-def _mapped(function: Callable[[Any], Any], index: int, X: Any, shape: Shape) -> Any:
-    def fault(told: str) -> BadPartition:
-        return BadPartition(index, told)
-
-    with as_worker():
-        return function(_matrix(X, shape, fault))
-
-
-def _on_worker(
-    work: Callable[..., T], index: int, part: Sequence[Any], shape: Shape, given: Any
-) -> T:
+def _on_worker(call: Call, index: int, part: Sequence[Any]) -> Any:
     # what overflows shows in the certificate
     with as_worker(), one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        return work(checked(index, part, shape), given)
+        return call(checked(index, part, call.view.shape))
 
 
 def checked(index: int, part: Sequence[Any], shape: Shape) -> Block:
@@ -289,7 +273,7 @@ def checked(index: int, part: Sequence[Any], shape: Shape) -> Block:
     n = X.shape[0]
     y = _vector("y", y, n, fault)
     if weight is None:
-        return Block(index, X, y, np.broadcast_to(1.0, n))
+        return Block((index,), X, y, np.broadcast_to(1.0, n))
     weight = _vector("sample_weight", weight, n, fault)
     if n and weight.min() < 0:
         at = int(weight.argmin())
@@ -297,7 +281,7 @@ def checked(index: int, part: Sequence[Any], shape: Shape) -> Block:
     if n and not weight.min() > 0:
         rows = np.flatnonzero(weight > 0)
         X, y, weight = X[rows], y[rows], weight[rows]
-    return Block(index, X, y, weight)
+    return Block((index,), X, y, weight)
 
 
 def _matrix(X: Any, shape: Shape, fault: Callable[[str], BadPartition]) -> Any:

@@ -285,7 +285,7 @@ class Model:
 def validation(block: Block, given: tuple[Draw, float, list[Model]]) -> Array:
     """Sums over the rows of each model's fold, one row a model; y is taken from its mean on."""
     draw, mean, models = given
-    fold = draw.fold_of(block.index, len(block))
+    fold = draw.fold_of(block)
     folds = {model.job.fold for model in models}
     parts = {left_out: Part.only(block, fold, left_out) for left_out in folds}
     return np.array([_validated(parts[model.job.fold], mean, model) for model in models])

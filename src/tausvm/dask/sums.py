@@ -20,6 +20,7 @@ from ..operators import LinearOperator
 from ..solvers import Problem
 from ..solvers.units import Units
 from .partitions import Block
+from .settings import Plan
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -88,13 +89,32 @@ class Draw:
     #: rows that a partition sends at least
     fewest: int
     folds: int = 0
+    #: rows of the sample at least, whatever they take
+    least: int = 2
 
-    def fold_of(self, index: int, n: int) -> NDArray[np.int16]:
+    @classmethod
+    def of(cls, plan: Plan, seed: int, count: int, folds: int = 0, least: int = 2) -> Draw:
+        """As a plan has it for so many partitions."""
+        part = min(1.0, plan.sample_excess / count)
+        fewest = max(plan.sample_fewest, int(np.ceil(part * least)))
+        megabytes = plan.sample_megabytes
+        return cls(seed, megabytes, part * megabytes, fewest, folds, least)
+
+    @classmethod
+    def none(cls) -> Draw:
+        """Hardly any rows, where moments alone are wanted."""
+        return cls(seed=0, megabytes=0.0, share=0.0, fewest=1)
+
+    def keys(self, block: Block) -> Array:
+        """Random numbers of the rows of a partition, by which the sample is drawn."""
+        return np.random.default_rng([self.seed, *block.index, 0]).random(len(block))
+
+    def fold_of(self, block: Block) -> NDArray[np.int16]:
         """The folds of the rows of a partition: the same in every pass."""
         if self.folds == 0:
-            return np.zeros(n, dtype=np.int16)
-        draw = np.random.default_rng([self.seed, index, 1])
-        return draw.integers(self.folds, size=n, dtype=np.int16)
+            return np.zeros(len(block), dtype=np.int16)
+        draw = np.random.default_rng([self.seed, *block.index, 1])
+        return draw.integers(self.folds, size=len(block), dtype=np.int16)
 
 
 @dataclass(frozen=True)
@@ -121,11 +141,39 @@ class Summary:
     keys: Array
     threshold: float
 
+    @property
+    def spread(self) -> float:
+        """The weighted standard deviation of y, 1 where y is constant."""
+        if self.high == self.low or self.squares == 0:
+            return 1.0
+        return float(np.sqrt(self.squares / self.weight))
+
+    def same(self, n: int, total: float) -> bool:
+        """Whether so many rows with this sum of y may be the same ones, but for rounding."""
+        size = n * max(abs(self.low), abs(self.high))
+        return n == self.n and abs(total - self.total) <= 1e-12 * size
+
+    def without(self, rows: Rows) -> Summary:
+        """That of all rows but some; the range of y stays."""
+        weight = self.weight - float(rows.weight.sum())
+        away = rows.y - self.mean
+        moved = float(rows.weight @ away) / weight
+        squares = self.squares - float(rows.weight @ np.square(away)) - weight * moved**2
+        return replace(
+            self,
+            n=self.n - len(rows),
+            weight=weight,
+            mean=self.mean - moved,
+            squares=max(squares, 0.0),
+            norms=self.norms - float(rows.weight @ LinearOperator(rows.X).squares()),
+            total=self.total - float(rows.y.sum()),
+        )
+
 
 def summary(block: Block, draw: Draw) -> Summary:
     """The first look at a partition."""
     n, y, weight = len(block), block.y, block.weight
-    fold = draw.fold_of(block.index, n)
+    fold = draw.fold_of(block)
     sizes = np.bincount(fold, minlength=max(draw.folds, 1)).astype(np.int64)
     if n == 0:
         nothing = np.empty(0)
@@ -150,7 +198,7 @@ def summary(block: Block, draw: Draw) -> Summary:
     share = weight / whole
     low = float(y.min())
     mean = low + float(share @ (y - low))  # a mean far from 0 must not round
-    keys = np.random.default_rng([draw.seed, block.index, 0]).random(n)
+    keys = draw.keys(block)
     order = np.argsort(keys)
     row_bytes = Rows.of(block, fold, order[:1000]).megabytes / min(n, 1000)
     order = order[: max(draw.fewest, int(draw.share / row_bytes))]
@@ -213,12 +261,25 @@ def _threshold(parts: Sequence[Summary]) -> float:
     """Up to which key rows stay in the sample: as many as there is room for, the smallest first."""
     threshold = min(part.threshold for part in parts)
     megabytes = sum(part.sample.megabytes for part in parts if part.sample is not None)
-    room = parts[0].draw.megabytes
+    draw = parts[0].draw
     keys = np.concatenate([part.keys for part in parts])
-    count = max(2, int(len(keys) * room / megabytes)) if megabytes > room else len(keys)
+    fits = int(len(keys) * draw.megabytes / megabytes) if megabytes > draw.megabytes else len(keys)
+    count = max(draw.least, fits)
     if count < len(keys):
         threshold = min(threshold, float(np.partition(keys, count - 1)[count - 1]))
     return threshold
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Leaves the rows out whose keys are at most one."""
+
+    draw: Draw
+    key: float
+
+    def __call__(self, block: Block) -> Block:
+        rows = np.flatnonzero(self.draw.keys(block) > self.key)
+        return Block(block.index, block.X[rows], block.y[rows], block.weight[rows])
 
 
 # ---- the passes after it ----
@@ -338,7 +399,7 @@ class Look:
 def look(block: Block, given: tuple[Setting, list[Ask]]) -> Look:
     """The sums of one partition."""
     setting, asks = given
-    fold = setting.draw.fold_of(block.index, len(block))
+    fold = setting.draw.fold_of(block)
     parts: dict[int, Part] = {}
     for ask in asks:
         if ask.job.fold not in parts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,6 +39,9 @@ from .parameters import (
 )
 from .progress import progress_log, warn_unless_solved
 from .warm import last_results
+
+if TYPE_CHECKING:
+    from .trend import Trend
 
 Array = NDArray[np.float64]
 
@@ -89,6 +92,8 @@ class KernelMachine(BaseEstimator):
     _kernel: Kernel
     #: the linear map under which the kernel sees the features, weights (d,) or a matrix (d, d)
     _metric: Array | None = None
+    #: the line beside which f is fitted
+    _trend: Trend | None = None
     #: what was subtracted from the training points, where anything was
     _centre: Array | None
 
@@ -310,6 +315,8 @@ class KernelMachine(BaseEstimator):
         if self.kernel == "linear":
             return np.asarray(X @ self.coef_.T) + self.intercept_
         values = np.tile(self.intercept_, (X.shape[0], 1))
+        if self._trend is not None:
+            values += self._trend(X)[:, None]
         if len(self.support_) == 0:
             return values
         support = self._points(self.support_vectors_)
@@ -329,10 +336,15 @@ class KernelMachine(BaseEstimator):
 
     def _points(self, X: Any) -> Points:
         """Points as the kernel takes them, mapped and moved as the training points were."""
-        X = mapped(X, self._metric)
-        if self._centre is None:
-            return Points(X)
-        return Points((X.toarray() if sp.issparse(X) else X) - self._centre)
+        return placed(X, self._metric, self._centre)
+
+
+def placed(X: Any, metric: Array | None, centre: Array | None) -> Points:
+    """Rows as a kernel takes them: mapped, and with its centre as their origin."""
+    X = mapped(X, metric)
+    if centre is None:
+        return Points(X)
+    return Points((X.toarray() if sp.issparse(X) else X) - centre)
 
 
 def slices(count: int, bytes_each: int) -> Iterator[slice]:

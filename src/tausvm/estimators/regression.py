@@ -74,7 +74,7 @@ class KernelRegressor(RegressorMixin, ApproximableMachine):
         self._check_parameters()
         data = self._training_set(X, y, sample_weight, y_numeric=True)
         levels = self._levels(data)
-        self._clip_to(levels[0].y)
+        self._clip_to(np.asarray(data.y, dtype=np.float64))
         self._fit_levels(data, levels, self._order())
         self._warn_of_small_cost(data, levels)
         return self
@@ -98,6 +98,8 @@ class KernelRegressor(RegressorMixin, ApproximableMachine):
 
     def _levels(self, data: TrainingSet) -> list[Level]:
         targets = np.ascontiguousarray(data.y, dtype=np.float64)
+        if self._trend is not None:
+            targets = targets - self._trend(data.X)
         return [Level(targets, loss) for loss in self._losses()]
 
     def _clip_to(self, y: Array) -> None:

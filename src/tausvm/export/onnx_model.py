@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Sequence
@@ -155,6 +156,8 @@ def _expansion(graph: Graph, machine: KernelMachine, X: str) -> str:
         raise ValueError("output_kernel must be a name or a matrix for the export to ONNX")
     if machine.kernel == "linear":
         return _linear(graph, X, machine.coef_, machine.intercept_)
+    if machine._trend is not None:
+        return _beside(graph, machine, X)
     if machine.dual_coef_.shape[1] == 0:  # a constant: nothing is a support vector
         nothing = np.zeros((len(machine.intercept_), machine.n_features_in_))
         return _linear(graph, X, nothing, machine.intercept_)
@@ -164,6 +167,16 @@ def _expansion(graph: Graph, machine: KernelMachine, X: str) -> str:
     values = kernel_values(graph, machine._kernel, X, support, machine._centre)
     sums = graph.node("MatMul", values, graph.constant(machine._weights.T, "beta"))
     return graph.node("Add", sums, graph.constant(machine.intercept_, "intercept"))
+
+
+def _beside(graph: Graph, machine: KernelMachine, X: str) -> str:
+    """f(x) + b, and the trend that it was fitted beside."""
+    alone, trend = copy.copy(machine), machine._trend
+    assert trend is not None
+    alone._trend = None
+    line = graph.node("MatMul", X, graph.constant(trend.weights[:, None], "trend"))
+    low, high = (graph.constant(float(end)) for end in (trend.low, trend.high))
+    return graph.node("Add", _expansion(graph, alone, X), graph.node("Clip", line, low, high))
 
 
 def _linear(graph: Graph, X: str, coef: Any, intercept: Array) -> str:

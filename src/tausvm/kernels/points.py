@@ -13,6 +13,9 @@ from numpy.typing import DTypeLike, NDArray
 
 FloatArray = NDArray[np.float64] | NDArray[np.float32]
 
+#: bytes of inner products that are kept: those of 2,900 points with each other
+KEPT_BYTES = 64 << 20
+
 
 class Points:
     """A set of points.
@@ -97,6 +100,17 @@ class Points:
         with np.errstate(over="ignore", invalid="ignore"):  # whoever asks looks at the values
             product = self.X @ other.X.T
         return np.ascontiguousarray(dense(product), dtype=np.float64)
+
+    def kept_products(self, other: Points) -> NDArray[np.float64]:
+        """The same to be read alone: those of not too many points with each other are kept, for
+        kernels that differ in γ."""
+        if other is not self or 8 * len(self) ** 2 > KEPT_BYTES:
+            return self.products(other)
+        return self._own_products
+
+    @cached_property
+    def _own_products(self) -> NDArray[np.float64]:
+        return self.products(self)
 
 
 def mapped(X: Any, weights: NDArray[np.float64] | None) -> Any:

@@ -310,7 +310,7 @@ class RBF(_Distance):
     ) -> None:
         if not np.isfinite(a.squared_norms.sum() + b.squared_norms.sum()):
             raise _overflow(self, max(a.longest, b.longest), np.float64)
-        products = a.products(b)
+        products = a.kept_products(b)
         rbf_from_products(products, a.squared_norms, b.squared_norms, self.gamma, out, places)
 
     def gradients(

@@ -34,6 +34,7 @@ from sklearn.metrics import _scorer
 
 from .. import estimators, selection, solvers, tabular
 from ..estimators.data import TrainingSet
+from ..estimators.trend import Trend
 from ..kernels import Points, scalar
 from ..metrics import LevelScorer, mean_expectile_loss, mean_levels_pinball_loss
 from ..operators import products
@@ -211,6 +212,7 @@ def own_types() -> frozenset[type]:
         Units,
         Committee,
         TrainingSet,
+        Trend,
         Points,
         *codes.CODES,
         products.KernelProducts,

@@ -126,6 +126,9 @@ def _check_machine(machine: KernelMachine) -> None:
         raise ModelFileError(f"{name}: the output matrix does not fit dual_coef_")
     if machine._metric is not None and not _maps(machine._metric, width):
         raise ModelFileError(f"{name}: the metric does not fit the features")
+    trend = machine._trend
+    if trend is not None and not (_is_float(trend.weights, 1) and len(trend.weights) == width):
+        raise ModelFileError(f"{name}: the trend does not fit the features")
     centre = machine._centre
     if centre is not None and (not _is_float(centre, 1) or len(centre) != width):
         raise ModelFileError(f"{name}: the centre does not fit the features")

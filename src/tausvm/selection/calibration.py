@@ -92,9 +92,9 @@ def conformal_quantile(outside: Array, weight: Array, share: float) -> float:
     if needed > float(weight.sum()) * (1.0 + 1e-12):
         rows = int(np.ceil(share / (1.0 - share) - 1e-9))
         raise ValueError(
-            f"calibrate='split' needs {rows} rows of equal weight held out for intervals that hold "
+            f"calibrate needs {rows} rows of equal weight held out for intervals that hold "
             f"{share:.6g}, got {len(weight)}: give more rows, levels nearer to the middle, or "
-            "calibrate='oof'"
+            "calibrate=None"
         )
     return _smallest(outside, weight, needed)
 

@@ -155,6 +155,10 @@ class SVRCV(KernelRegressorCV):
         of equal spread where nothing was learned from y; None for X as it is.
     learned_ : bool
         Whether the map was learned from y.
+    linear_trend_ : array (n_features,) or None
+        With landmarks, the weights of a line beside which the machines were fitted, to what it
+        leaves of y; it is learned from rows that are not chosen on, and taken where the levels
+        beside it err less. It is part of what they predict. None where there is none.
     feature_importances_ : array (n_features,)
         What the features count in the metric, as shares: they sum to 1. Of features in units of
         their own spread; equal where none were learned.
@@ -378,7 +382,7 @@ landmark_tol, cache_size, time_limit, verbose, random_state
         As in :class:`SVRCV` for a single level, a list of them for a list.
     best_score_, best_index_, dual_gap_
         As in :class:`SVRCV` for a single level, an array of them for a list.
-    kernel_, feature_metric_, learned_, feature_importances_
+    kernel_, feature_metric_, learned_, feature_importances_, linear_trend_
         As in :class:`SVRCV`, for all levels.
     calibration_ : float or array (n_levels,)
         What is added to the levels in order, where they are calibrated; it rises with τ.
@@ -539,10 +543,7 @@ landmark_tol, cache_size, time_limit, verbose, random_state
         self._move(data.y[known], values, data.weight[known], plain_quantile)
 
     def _held_out_rows(self, n: int) -> int:
-        if self.calibrate != "oof":
-            return 0
-        large = self._settings.large
-        return min(int(large.held_out * n), large.held_out_rows)
+        return self._settings.large.held_out_count(n) if self.calibrate == "oof" else 0
 
     def _calibrate_by(self, X: Any, data: TrainingSet) -> None:
         self.__dict__.pop("calibration_", None)
@@ -587,7 +588,7 @@ landmark_tol, cache_size, time_limit, verbose, random_state
         As in :class:`SVRCV` for a single level, a list of them for a list.
     best_score_, best_index_, dual_gap_
         As in :class:`SVRCV` for a single level, an array of them for a list.
-    kernel_, feature_metric_, learned_, feature_importances_
+    kernel_, feature_metric_, learned_, feature_importances_, linear_trend_
         As in :class:`SVRCV`, for all levels.
     scores_, Cs_, gammas_, fold_rows_, n_splits_, n_iter_, n_features_in_, feature_names_in_
         As in :class:`SVRCV`.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ..solvers.many import ManyResult, Validation
+from .._core.validation import Judged
+from ..solvers.many import ManyResult, Predictor
 from .scoring import OwnLoss
 from .task import Fold, Task
 
@@ -15,14 +14,20 @@ Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
 
 
-class Predictor(Protocol):
-    """From rows of β to values at the validation rows of a fold, (fits, rows)."""
+def judged_rows(task: Task, fold: Fold) -> Judged | None:
+    """The validation rows that solutions are judged by; None for scores of another kind."""
+    if not task.by_own_losses:
+        return None
+    terms = np.array([_terms(task, fold, level) for level in range(len(task.losses))])
+    return Judged(task.y[fold.validation], terms, task.clip_bounds(fold))
 
-    @property
-    def rows(self) -> Floats | None:
-        """Kernel values of the validation rows with the training rows, where they are held."""
 
-    def __call__(self, beta: Floats) -> Floats: ...
+def _terms(task: Task, fold: Fold, level: int) -> Array:
+    """What residuals of a fold's rows cost by a level's own loss, in units of the task."""
+    score, weight = task.scores[level], task.weight[fold.validation]
+    assert isinstance(score, OwnLoss)
+    terms = score.loss.dual_terms(task.targets[fold.validation], weight / weight.max())
+    return np.array(terms.in_units(task.units.scale).numbers)
 
 
 class Judge:
@@ -30,57 +35,10 @@ class Judge:
 
     def __init__(self, task: Task, fold: Fold, predict: Predictor) -> None:
         self.task = task
-        self.fold = fold
         self.predict = predict
         self.rows = fold.validation
         self.weight = task.weight[self.rows]
-        self.bounds = task.clip_bounds(fold) or (-np.inf, np.inf)
-
-    def validation(self, n_costs: int, prune: bool) -> Validation | None:
-        """What solutions are judged by while others are solved; None for scores of another kind.
-
-        With ``prune`` fits of large C are left out, where there are enough rows to tell.
-        """
-        task, race, known = self.task, self.task.settings.race, self.fold.known
-        if not task.by_own_losses:
-            return None
-        if "judging" not in known:
-            known["judging"] = np.array([self._terms(level) for level in range(len(task.losses))])
-        return Validation(
-            self.predict,
-            self._single_rows(),
-            task.y[self.rows],
-            known["judging"],
-            n_costs,
-            self.bounds,
-            race.standard_errors if prune and len(self.rows) >= race.path_rows else np.inf,
-        )
-
-    def _single_rows(self) -> NDArray[np.float32] | None:
-        """Kernel values as compiled code takes them; None where float32 has no room for them."""
-        held = self.predict.rows
-        if held is None or held.dtype == np.float32:
-            return held
-        if np.abs(held).max(initial=0.0) > np.finfo(np.float32).max:
-            return None
-        return held.astype(np.float32)
-
-    def _terms(self, level: int) -> Array:
-        """What residuals of the rows cost by a level's own loss, in units of the task."""
-        score = self.task.scores[level]
-        assert isinstance(score, OwnLoss)
-        share = self.weight / self.weight.max()
-        terms = score.loss.dual_terms(self.task.targets[self.rows], share)
-        return np.array(terms.in_units(self.task.units.scale).numbers)
-
-    def losses(self, validation: Validation, fits: ManyResult) -> Array:
-        """The weighted losses of the rows, in the user's units; NaN where there is no fit."""
-        missing = np.nonzero(fits.solved & np.isnan(validation.losses[:, :, 0]))
-        if len(missing[0]):
-            validation.ended(missing, fits.beta[missing], fits.intercept[missing])
-        losses: Array = validation.losses * (self.weight.max() * self.task.units.scale**2)
-        losses[~fits.solved] = np.nan
-        return losses
+        self.bounds = task.clip_bounds(fold)
 
     def values(self, beta: Floats, intercept: Array) -> Array:
         """Predictions, (fits, rows), in units of the task, clipped as they are later."""

@@ -15,18 +15,20 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from ..estimators.approximation import ApproximableMachine
 from ..estimators.data import TrainingSet
-from ..estimators.machine import Level
+from ..estimators.machine import DISTANCE_KERNELS
 from ..estimators.parameters import refuse, seed_of
 from ..estimators.progress import progress_log
+from ..estimators.trend import Trend
 from ..solvers import SolverOptions
 from ..solvers.landmarks import LandmarkResult, Landmarks, solve_landmarks
 from ..threads import one_blas_thread, thread_count
+from .jobs import Jobs, Threads
 from .members import Member
 from .outcome import warn_of_landmarks
 from .plan import Plan
@@ -58,7 +60,12 @@ class LargeSelection:
     verbose: bool
     random_state: Any
     feature_metric_: Array | None
+    linear_trend_: Array | None
     n_features_in_: int
+    kernel: Any
+    scoring: Any
+    clip: float | str | None
+    _trend: Trend | None
     _settings: SelectionSettings
     _clock: Callable[[], float]
     time_limit: float | None
@@ -92,11 +99,11 @@ class LargeSelection:
         return Plan(
             n=n,
             d=self.n_features_in_,
-            levels=int(np.size(getattr(self, "tau", 0.5))),
+            levels=self._n_levels,
             chosen=min(n - held_out, large.selection_rows) if landmarks else n,
             landmarks=min(landmarks, n - held_out),
             held_out=held_out,
-            jobs=max(1, effective_n_jobs(self.n_jobs)),
+            jobs=Threads(self.n_jobs).count,
             threads=thread_count(),
             megabytes=float(self.cache_size),
             settings=large,
@@ -126,14 +133,12 @@ class LargeSelection:
         held_out = self._held_out_rows(len(data)) if self.refit else 0
         plan = self._plan(len(data), held_out)
         self._tell(plan)
-        chosen, held = split_rows(len(data), held_out, self._settings.large, rng)
+        chosen, held, others = parts_of_rows(len(data), held_out, self._settings.large, rng)
         some = part_of(data, chosen)
         groups_of = None if groups is None else np.asarray(groups)[np.asarray(some.rows)]
-        title = f"choosing on {len(some):,} rows"
-        with heartbeat(self.verbose, title, plan.selection_seconds, self._settings.beats):
-            _, search = self._searched(by_itself(some), groups_of, axes, started)
-        places = shared_places(search)
-        self._tell_scores(search, some, places)
+        trend = self._learned_trend(part_of(data, others), started)
+        jobs = Threads(self.n_jobs)
+        search, places = self._chosen(some, groups_of, axes, started, jobs, trend)
         members: list[Member] = []
         if self.refit:
             fitted = part_of(data, np.setdiff1d(np.arange(len(data)), held, assume_unique=True))
@@ -150,29 +155,78 @@ class LargeSelection:
         if self.landmarks is None and self.landmark_tol is None:
             warn_of_landmarks(type(self).__name__, members, self._settings.large.telling_gap)
 
+    def _chosen(
+        self,
+        data: TrainingSet,
+        groups: Any,
+        axes: tuple[int | Array, int | Array],
+        started: float,
+        jobs: Jobs,
+        trend: Trend | None,
+    ) -> tuple[Search, list[Place]]:
+        """The search on some rows, and the points of the levels, which share a γ.
+
+        A trend, of other rows, is taken where the levels beside it err less.
+        """
+        title, large = f"choosing on {len(data):,} rows", self._settings.large
+        expected = large.selection_seconds(len(data), self._n_levels, jobs.count)
+        with heartbeat(self.verbose, title, expected, self._settings.beats):
+            beside = None if trend is None else trend(data.X)
+            _, search, view = self._searched(by_itself(data), groups, axes, started, jobs, beside)
+        self._trend = trend if view.beside else None
+        self.linear_trend_ = None if self._trend is None else self._trend.weights
+        places = shared_places(search)
+        self._tell_scores(search, data, places)
+        return search, places
+
+    def _learned_trend(self, data: TrainingSet, started: float) -> Trend | None:
+        """The line that a target may owe to the features, from rows that are not chosen on."""
+        large = self._settings.large
+        least = large.trend_rows_a_feature * data.X.shape[1]
+        by_distance = self.kernel in ("auto", *DISTANCE_KERNELS)
+        # predictions in a range, and other scores, are of y itself
+        plain = self.clip is not None or self.scoring is not None
+        left = started + self._limit - self._clock()
+        if sp.issparse(data.X) or not by_distance or plain or len(data) < least or left <= 0:
+            return None
+        return Trend.learned(data, large.trend_share * left if np.isfinite(left) else None)
+
+    @property
+    def _n_levels(self) -> int:
+        return int(np.size(getattr(self, "tau", 0.5)))
+
     def _landmark_members(
         self, search: Search, places: Sequence[Place], data: TrainingSet, ends: float
     ) -> list[Member]:
         """The machines of all levels, by shared landmarks."""
-        count = self._landmark_count(len(data))
+        machines = self._landmark_machines(search, places, self._landmark_count(len(data)))
+        with progress_log(self.verbose) as callback:
+            options = self._options(ends).with_(callback=callback)
+            return fit_by_landmarks(machines, places, data, self.n_features_in_, options)
+
+    def _options(self, ends: float) -> SolverOptions:
+        """Of the fits by landmarks, which have time until then."""
+        left = max(ends - self._clock(), 0.0)
+        return SolverOptions(
+            tol=self.tol,
+            max_iter=self.max_iter,
+            clock=self._clock,
+            time_limit=left if np.isfinite(left) else None,
+            seed=seed_of(self.random_state),
+        )
+
+    def _landmark_machines(
+        self, search: Search, places: Sequence[Place], count: int | None
+    ) -> list[Any]:
+        """The machines of the levels at their points, to be fitted by landmarks."""
         wanted = {"landmarks": count, "landmark_tol": self.landmark_tol}
         machines: list[Any] = []
         for level, place in enumerate(places):
             point = {**self._point(search, *place), **self._level(level)}
             machine = self._machine(**point, approximation="landmarks", **wanted)
-            machine._metric = self.feature_metric_
+            machine._metric, machine._trend = self.feature_metric_, self._trend
             machines.append(machine)
-        left = max(ends - self._clock(), 0.0)
-        with progress_log(self.verbose) as callback:
-            options = SolverOptions(
-                tol=self.tol,
-                max_iter=self.max_iter,
-                clock=self._clock,
-                time_limit=left if np.isfinite(left) else None,
-                seed=seed_of(self.random_state),
-                callback=callback,
-            )
-            return fit_by_landmarks(machines, places, data, self.n_features_in_, options)
+        return machines
 
     def _landmark_count(self, n: int) -> int | None:
         """How many landmarks for n rows; None for as many as the gap needs that is asked for."""
@@ -209,13 +263,15 @@ def by_itself(data: TrainingSet) -> TrainingSet:
     return TrainingSet(data.X, data.y, data.weight, np.arange(len(data)), len(data))
 
 
-def split_rows(
+def parts_of_rows(
     n: int, held_out: int, settings: LargeSettings, rng: np.random.Generator
-) -> tuple[Index, Index]:
-    """Rows to choose on, and rows held out; both sorted, and none in both."""
+) -> tuple[Index, Index, Index]:
+    """Rows to choose on, rows held out, and some of the others; sorted, and none in two parts."""
     order = rng.permutation(n)
-    chosen = order[held_out : held_out + settings.selection_rows]
-    return np.sort(chosen), np.sort(order[:held_out])
+    end = held_out + settings.selection_rows
+    parts = order[held_out:end], order[:held_out], order[end : end + settings.trend_rows]
+    chosen, held, others = (np.sort(part) for part in parts)
+    return chosen, held, others
 
 
 def landmark_count(asked: int | None, n: int, megabytes: float, settings: LargeSettings) -> int:
@@ -265,8 +321,8 @@ def fit_by_landmarks(
         problems = []
         for machine in machines:
             machine._kernel, machine._centre = first._kernel, first._centre
-            (loss,) = machine._losses()
-            problems.append(machine._posed(gram, Level(data.y, loss), data.weight))
+            (posed,) = machine._levels(data)
+            problems.append(machine._posed(gram, posed, data.weight))
         results = solve_landmarks(
             problems, first._landmark_settings, options, data.weight, len(problems) > 1
         )

@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
@@ -42,6 +41,7 @@ from .grid import (
     make_axis,
     mean_diagonal,
 )
+from .jobs import Jobs, Threads
 from .large import WHOLE, LargeSelection
 from .members import Member, Panel
 from .memory import Memory
@@ -182,7 +182,9 @@ class KernelRegressorCV(LargeSelection, RegressorMixin, BaseEstimator):
             self._fit_large(X, data, groups, (asked, gammas), started)
             return self
         self._tell(self._plan(len(data)))
-        data, search = self._searched(data, groups, (asked, gammas), started)
+        jobs = Threads(self.n_jobs)
+        data, search, _ = self._searched(data, groups, (asked, gammas), started, jobs)
+        self.linear_trend_ = None
         self._tell_scores(search, data)
         ends = started + self._limit
         members = self._fit_members(search, data, ends) if self.refit else []
@@ -197,22 +199,35 @@ class KernelRegressorCV(LargeSelection, RegressorMixin, BaseEstimator):
         groups: Any,
         axes: tuple[int | Array, int | Array],
         started: float,
-    ) -> tuple[TrainingSet, Search]:
-        """The data as kernels take them, and the search of the view that was chosen."""
+        jobs: Jobs,
+        trend: Array | None = None,
+    ) -> tuple[TrainingSet, Search, View]:
+        """The data as kernels take them, and the search of the view that was chosen.
+
+        With the values of a trend at the rows, targets beside it compete with those as they are.
+        """
         asked, gammas = axes
         data, task, spread_of = self._posed(data, groups, gammas, started)
+        tasks = (task,) if trend is None else (task, self._beside(task, data, trend))
         metric, groups_of = self._check_metric(data)
 
         def searched(view: View, rival: Search | None) -> Search:
             """The scores of one view."""
-            here = replace(task, kernel=view.kernel, maps=view.maps, memory=Memory())
+            room = self.cache_size / jobs.sharing
+            here = replace(
+                tasks[view.beside],
+                kernel=view.kernel,
+                maps=view.maps,
+                memory=Memory(),
+                megabytes=room,
+            )
             as_seen = replace(data, X=mapped(task.X, view.weights))
             gamma_axis, cost_axis = self._axes(here, as_seen, gammas, asked)
             if view.gamma is not None:
                 gamma_axis = gamma_axis.near(view.gamma, task.settings.metric.gamma_reach)
             for C in cost_axis.values[[0, -1]]:
                 costs(float(C), data.weight, "Cs")
-            search = Search(here, gamma_axis, cost_axis, self.n_jobs, self.verbose, rival)
+            search = Search(here, gamma_axis, cost_axis, jobs, self.verbose, rival)
             search.run()
             return search
 
@@ -220,10 +235,17 @@ class KernelRegressorCV(LargeSelection, RegressorMixin, BaseEstimator):
         if self._competing:
             kernels = SMOOTH_AND_ROUGH[: 1 if sp.issparse(data.X) else None]
         levels = tuple(np.atleast_1d(getattr(self, "tau", 0.5)).tolist())
-        views = Views(task, kernels, metric, groups_of, levels, self.n_jobs, searched)
+        views = Views(tasks, kernels, metric, groups_of, levels, self.n_jobs, searched)
         view, search = views.choose()
         self._tell_view(view, spread_of)
-        return data, search
+        return data, search, view
+
+    def _beside(self, task: Task, data: TrainingSet, trend: Array) -> Task:
+        """The same task for what a trend leaves of the targets."""
+        targets = task.targets - trend
+        folds = [Fold.of(f.train, f.validation, targets, task.weight) for f in task.folds]
+        units = self._units(replace(data, y=targets))
+        return replace(task, targets=targets, units=units, folds=folds, memory=Memory())
 
     def _posed(
         self, data: TrainingSet, groups: Any, gammas: int | Array, started: float
@@ -271,7 +293,7 @@ class KernelRegressorCV(LargeSelection, RegressorMixin, BaseEstimator):
             options=SolverOptions(
                 tol=self.selection_tol, max_iter=self.max_iter, clock=self._clock
             ),
-            megabytes=self.cache_size / max(1, effective_n_jobs(self.n_jobs)),
+            megabytes=self.cache_size / Threads(self.n_jobs).sharing,
             keep_models=self.refit in MEANS or several or self._needs_models,
             prune=self._prunes(groups),
             stop=Stop(self._clock, started + share * limit),

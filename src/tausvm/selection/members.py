@@ -178,8 +178,7 @@ class Panel:
         Those that are left to a solver of the user's choice, or that steps got nowhere with, stay.
         """
         gram = problems[0].operator
-        exact = len(gram) <= self.settings.committee.rounding_rows
-        if exact or not gram.whole:
+        if not gram.whole:
             return
         if group[0].machine.solver != "auto" or self.options.max_iter >= 0:
             return
@@ -197,16 +196,12 @@ class Panel:
             problems[0].offset,
             np.full(len(group), np.inf),  # the gap counts as a share of the objective alone
         )
-        wanted = np.array([[m.start is not None and not m.direct] for m in group])
+        served = len(gram) <= self.settings.many.faces_order
+        wanted = np.array([[m.start is not None and (served or not m.direct)] for m in group])
         tol = self.settings.committee.together * self.options.tol
-        result = solve_many(
-            family,
-            Goal(1.0, tol),
-            wanted,
-            starts,
-            stop=self.stop,
-            settings=replace(self.settings.many, finish=False),
-        )
+        few = self.settings.committee.rounding_rows
+        many = replace(self.settings.many, finish=False, few=few)
+        result = solve_many(family, Goal(1.0, tol), wanted, starts, self.stop, many)
         for k in np.flatnonzero(result.solved[:, 0]).tolist():
             group[k].start = problems[k].units.coefficients(result.beta[k, 0])
 
@@ -227,11 +222,13 @@ def solved_from(
     member: Member, problem: Problem, options: SolverOptions, settings: SelectionSettings
 ) -> SolverResult | None:
     """The solution of a member's problem to ``tol``, from its start; None without any."""
-    started = options.clock()
+    started, committee = options.clock(), settings.committee
     best: SolverResult | None = None
-    if member.start is not None and problem.n > settings.committee.rounding_rows:
+    if member.start is not None:
         beta = problem.feasible(problem.units.into(member.start))
         best = Monitor(problem, options, "selection").result(Point.of(beta), 0)
+        if problem.n <= committee.rounding_rows and best.dual_gap > committee.rounding_gap:
+            best = None
     names: list[str | Solver] = [member.machine.solver]
     if best is not None and names == ["auto"]:
         names = [*_after_start(member, problem, settings), "auto"]

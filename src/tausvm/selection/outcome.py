@@ -39,7 +39,7 @@ def warn_of_members(
     name: str, members: Sequence[Member], tol: float, max_iter: int, time_limit: float | None
 ) -> None:
     """One warning for all machines that predict and are not solved: the worst, and what to do."""
-    gaps = {id(m): m.result.dual_gap for m in members if m.result is not None and not m.solved}
+    gaps = {id(m): m.result.solver_gap for m in members if m.result is not None and not m.solved}
     if not gaps:
         return
     worst = max((m for m in members if id(m) in gaps), key=lambda m: gaps[id(m)])

@@ -53,7 +53,7 @@ class Plan:
     @property
     def selection_seconds(self) -> float:
         """Of the choice, by the clock."""
-        return self.settings.selection_pace * self.levels * self.chosen**2 / self.jobs
+        return self.settings.selection_seconds(self.chosen, self.levels, self.jobs)
 
     @property
     def landmark_seconds(self) -> float:

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 
 from ..solvers.linalg import cholesky, cholesky_solve
+from ..solvers.many import Predictor
 from ..solvers.monitor import OutOfTime
 from ..threads import in_threads, one_blas_thread
-from .judge import Predictor
 from .matrices import fold_grams
 from .memory import Memory
 from .task import Task

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.ndimage import binary_dilation
 
-from .._core.validation import clearly_worse
+from .._core.validation import clearly_worse, in_the_race
 from ..solvers.many import Mask, Place
-from ..threads import in_threads, one_blas_thread
+from ..threads import one_blas_thread
 from .folds import Ask, FoldScores, fit_gamma
 from .grid import Axis
+from .jobs import Jobs
 from .progress import progress
 from .results import equal_to_best
 from .task import Task
@@ -33,38 +31,40 @@ Model = tuple[Array, float]
 
 @dataclass
 class Known:
-    """The last fits of one fold at one γ, of all levels and C.
+    """The last fits at one γ, of all folds, levels and C.
 
     Attributes
     ----------
-    fitted : bool array (n_levels, n_costs)
-    beta : array (n_levels, n_costs, n_train)
-    intercept : array (n_levels, n_costs)
-    losses : array (n_levels, n_costs, n_validation) or None
-        Of the validation rows, by the levels' own losses.
+    fitted : bool array (n_folds, n_levels, n_costs)
+    intercept : array (n_folds, n_levels, n_costs)
+    left : list
+        What the jobs that fitted them have left, in their order, each with its folds.
     """
 
     fitted: Mask
-    beta: Array
     intercept: Array
-    losses: Array | None
+    left: list[tuple[range, Any]]
 
-    def update(self, other: Known) -> None:
+    def update(self, found: Sequence[FoldScores], folds: range, left: Any) -> None:
         """Take other fits in the place of those known so far."""
-        new = other.fitted
-        self.fitted |= new
-        self.beta[new] = other.beta[new]
-        self.intercept[new] = other.intercept[new]
-        if self.losses is not None and other.losses is not None:
-            self.losses[new] = other.losses[new]
+        for part in found:
+            here, new = slice(part.folds.start, part.folds.stop), part.fitted
+            self.fitted[here] |= new
+            np.copyto(self.intercept[here], part.intercept, where=new)
+        self.left.append((folds, left))
+
+    def before(self, folds: range, wanted: Mask) -> list[Any]:
+        """What earlier jobs have left of points of some folds that are fitted again."""
+        if not (self.fitted[folds.start : folds.stop] & wanted).any():
+            return []
+        return [
+            left for there, left in self.left if there[0] <= folds[-1] and folds[0] <= there[-1]
+        ]
 
     def pad(self, added: tuple[int, int]) -> None:
         """More C before and after those that there are."""
-        self.fitted = np.pad(self.fitted, ((0, 0), added))
-        self.beta = np.pad(self.beta, ((0, 0), added, (0, 0)))
-        self.intercept = np.pad(self.intercept, ((0, 0), added))
-        if self.losses is not None:
-            self.losses = np.pad(self.losses, ((0, 0), added, (0, 0)))
+        self.fitted = padded(self.fitted, 2, added)
+        self.intercept = padded(self.intercept, 2, added)
 
 
 @dataclass
@@ -75,8 +75,8 @@ class Search:
     ----------
     task : Task
     gammas, costs : Axis
-    n_jobs : int or None
-        As joblib takes it.
+    jobs : Jobs
+        Who fits.
     verbose : bool
     rival : Search or None
         Another one on the same folds, whose best points this one has to beat.
@@ -95,7 +95,7 @@ class Search:
     task: Task
     gammas: Axis
     costs: Axis
-    n_jobs: int | None
+    jobs: Jobs
     verbose: bool
     rival: Search | None = None
     scores: Array = field(init=False)
@@ -112,9 +112,16 @@ class Search:
         self.hard = np.zeros(self._grid, dtype=bool)
         #: the points of those that were solved directly after all
         self._direct = np.zeros(self._grid, dtype=bool)
-        #: by γ and fold
-        self._known: dict[tuple[float, int], Known] = {}
+        #: by γ
+        self._known: dict[float, Known] = {}
         self._unseen: dict[bool, Array] = {}
+        folds = self.task.folds
+        self._judges = np.array([len(fold.validation) for fold in folds])
+        #: of the validation rows, by γ, fold, level and C: the levels' own losses, 0 beyond the
+        #: rows of a fold
+        rows = int(self._judges.max()) if self.task.by_own_losses else 0
+        levels, gammas, costs = self._grid
+        self._losses = np.full((gammas, len(folds), levels, costs, rows), np.nan)
 
     @property
     def _grid(self) -> tuple[int, int, int]:
@@ -206,13 +213,22 @@ class Search:
 
     def models(self, level: int, place: tuple[int, int]) -> dict[int, Model]:
         """β and offset of the folds that have been fitted at a point, by fold."""
-        gamma, c = float(self.gammas.values[place[0]]), place[1]
+        known, c = self._known.get(float(self.gammas.values[place[0]])), place[1]
+        if known is None:
+            return {}
         found = {}
-        for k in range(len(self.task.folds)):
-            known = self._known.get((gamma, k))
-            if known is not None and known.fitted[level, c]:
-                found[k] = known.beta[level, c], float(known.intercept[level, c])
+        for k in np.flatnonzero(known.fitted[:, level, c]).tolist():
+            parts = [
+                part.at(k, level, self.costs.values[c]) for _, left in known.left for part in left
+            ]
+            last = next(beta for beta in reversed(parts) if beta is not None)
+            rows = len(self.task.folds[k].train)
+            found[k] = last[:rows], float(known.intercept[k, level, c])
         return found
+
+    def _fitted_folds(self, level: int, place: Place) -> list[int]:
+        """The folds that have been fitted at a point."""
+        return np.flatnonzero(~np.isnan(self.scores[(level, *place)])).tolist()
 
     def row_losses(self, level: int) -> Array:
         """The losses at the best point, by the folds that have not seen a row: their mean, (n,).
@@ -222,9 +238,9 @@ class Search:
         total, times = np.zeros(len(self.task.y)), np.zeros(len(self.task.y))
         place = self.best(level)
         assert place is not None
-        for k in self.models(level, place):
+        for k in self._fitted_folds(level, place):
             rows = self.task.folds[k].validation
-            total[rows] += self._losses(level, *place, k)
+            total[rows] += self._row_losses(level, place, k)
             times[rows] += 1.0
         return np.divide(total, times, out=np.full(len(total), np.nan), where=times > 0)
 
@@ -264,34 +280,45 @@ class Search:
         apart, then what lies next to those still in the race, then the other folds. Last the points
         close to the best one are fitted as well as was asked for, and to rounding on few rows.
         """
-        folds = list(range(len(self.task.folds)))
+        folds = range(len(self.task.folds))
         if not (self.task.prune and self.task.by_own_losses):
             self._fit(wanted, folds)
             return
         first = self._first_folds()
-        if first:
-            coarse = wanted & self._coarse()
-            if wanted.all():
-                self._fit(coarse, folds[:first], rough=True)
-                near = binary_dilation(coarse & self._in_the_race(), NEIGHBOURS)
-                self._fit(wanted & near & ~coarse, folds[:first], rough=True)
-                self.beaten = self._loses(folds[:first])
-                if self.beaten:
-                    return
-            else:  # few points beyond a border
-                self._fit(wanted, folds[:first], rough=True)
-            for part in (folds[first : first + 1], folds[first + 1 :]):
-                wanted = wanted & self._in_the_race()
-                self._fit(wanted, part, rough=True)
-        else:
-            self._fit(wanted, folds, rough=True)
-        if self.task.race_gap > 1.0 or self._few:
-            close = wanted & self._close_to_best()
-            if first:  # better fits, and those that take direct solves, are dear: another race
-                self._fit(close, folds[:first])
-                self._direct |= close
-                close, folds = close & self._in_the_race(), folds[first:]
-            self._fit(close, folds)
+        if wanted.all():
+            self._fit(wanted & self._coarse(), folds[:first], rough=True)
+            self._look_around(folds[:first])
+            self.beaten = self._loses(folds[:first])
+            if self.beaten:
+                return
+        else:  # few points beyond a border
+            self._fit(wanted, folds[:first], rough=True)
+        for part in (folds[first : first + 1], folds[first + 1 :]):
+            if part:
+                self._fit(wanted & self._in_the_race(), part, rough=True)
+        if wanted.all() and first < len(folds):
+            self._look_around(folds)
+        if self.task.refines:
+            # better fits, and those that take direct solves, are dear: another race
+            close = self._close_to_best()
+            self._fit(close, folds[:first])
+            self._direct |= close
+            if folds[first:]:
+                self._fit(close & self._in_the_race(), folds[first:])
+
+    def _look_around(self, folds: range) -> None:
+        """Fit what lies next to the best points by some folds, until these are surrounded."""
+        for _ in range(self.task.settings.race.moves):
+            leaders = np.zeros(self._grid, dtype=bool)
+            for level in range(self._grid[0]):
+                place = self._leader(level, folds)
+                if place is not None:
+                    leaders[(level, *place)] = True
+            known = ~np.isnan(self.scores[:, :, :, folds]).all(axis=3)
+            around = binary_dilation(leaders, NEIGHBOURS) & ~known
+            if not around.any():
+                return
+            self._fit(around, folds, rough=True)
 
     def _loses(self, folds: Sequence[int]) -> bool:
         """Whether the rival is clearly better, all levels taken together, told from some folds."""
@@ -303,8 +330,8 @@ class Search:
             place, other = self._leader(level, folds), self.rival.best(level)
             if place is None or other is None or constant == 0:
                 return False
-            here = [self._losses(level, *place, k) for k in folds]
-            there = [self.rival._losses(level, *other, k) for k in folds]
+            here = [self._row_losses(level, place, k) for k in folds]
+            there = [self.rival._row_losses(level, other, k) for k in folds]
             ours += np.concatenate(here) / constant
             theirs += np.concatenate(there) / constant
         return bool(clearly_worse(ours[None], theirs, race.standard_errors, race.slack)[0])
@@ -317,16 +344,11 @@ class Search:
         gamma, cost = np.unravel_index(np.nanargmax(means), means.shape)
         return int(gamma), int(cost)
 
-    @property
-    def _few(self) -> bool:
-        """Whether rows are so few that fits which may win are solved to rounding."""
-        return len(self.task.y) <= self.task.settings.many.few
-
     def _first_folds(self) -> int:
-        """How many folds have rows enough to rule points out; 0 where it takes too many."""
+        """How many folds have rows enough to rule points out; all of them where rows are few."""
         rows = np.cumsum([len(fold.validation) for fold in self.task.folds])
         enough = np.flatnonzero(rows >= self.task.settings.race.rows)
-        return int(enough[0]) + 1 if len(enough) else 0
+        return int(enough[0]) + 1 if len(enough) else len(rows)
 
     def _coarse(self) -> Mask:
         """Every other point of the longer axes."""
@@ -336,38 +358,23 @@ class Search:
         coarse[(slice(None), *(slice(None, None, step) for step in steps))] = True
         return coarse
 
-    def _fit(self, wanted: Mask, folds: Sequence[int], rough: bool = False) -> None:
+    def _fit(self, wanted: Mask, folds: range, rough: bool = False) -> None:
         """Fit the points wanted on some folds, a job for each γ and group of folds."""
         if not wanted.any() or not folds or self.cut_short:
             return
         columns = np.flatnonzero(wanted.any(axis=(0, 2)))
-        each = self.task.settings.jobs_each * effective_n_jobs(self.n_jobs)
+        each = self.task.settings.jobs_each * self.jobs.count if self.jobs.count > 1 else 1
         groups = max(1, min(len(folds), -(-each // len(columns))))
-        jobs = [(int(g), part.tolist()) for g in columns for part in np.array_split(folds, groups)]
-        parent = os.getpid()
-        # the cores release the GIL, and threads need no copies of the data
-        calls = [
-            partial(
-                _job,
-                parent,
-                fit_gamma,
-                self.task,
-                Ask(
-                    float(self.gammas.values[g]),
-                    part,
-                    self.costs.values,
-                    wanted[:, g],
-                    rough,
-                    self._starts(g, part, wanted[:, g]),
-                ),
-            )
-            for g, part in jobs
-        ]
+        parts = [range(part[0], part[-1] + 1) for part in np.array_split(folds, groups)]
+        places = [(int(g), part) for g in columns for part in parts]
+        asked = [self._asked(g, part, wanted[:, g], rough) for g, part in places]
         title = f"{int(wanted.sum())} points of the grid on {len(folds)} folds"
         try:
-            with progress(self.verbose, title, len(jobs)) as advance:
-                for (g, _), found in zip(jobs, in_threads(calls, self.n_jobs), strict=True):
+            with progress(self.verbose, title, len(asked)) as advance:
+                done = self.jobs.run(fit_gamma, self.task, asked)
+                for (g, part), (found, left) in zip(places, done, strict=True):
                     self._record(g, found, rough)
+                    self._keep(g, part, found, left, rough)
                     advance()
         except KeyboardInterrupt:
             self.task.stop.raised = True
@@ -376,74 +383,53 @@ class Search:
             ) from None
         self.cut_short = self.task.stop()
 
-    def _starts(self, g: int, folds: Sequence[int], wanted: Mask) -> dict[int, Array]:
-        """Where earlier fits of these points ended, by fold."""
-        starts = {}
-        for fold in folds:
-            known = self._known.get((float(self.gammas.values[g]), fold))
-            if known is not None and (known.fitted & wanted).any():
-                starts[fold] = np.where((known.fitted & wanted)[:, :, None], known.beta, np.nan)
-        return starts
+    def _asked(self, g: int, folds: range, wanted: Mask, rough: bool) -> tuple[Ask, Sequence[Any]]:
+        """A job, and what earlier ones have left of the points that are fitted again."""
+        gamma = float(self.gammas.values[g])
+        known = self._known.get(gamma)
+        ask = Ask(gamma, folds, self.costs.values, np.ascontiguousarray(wanted), rough)
+        return ask, [] if known is None else known.before(folds, wanted)
 
-    def _record(self, g: int, found: dict[int, FoldScores], rough: bool) -> None:
-        for fold, result in found.items():
-            tried = np.isfinite(result.scores)
+    def _record(self, g: int, found: Sequence[FoldScores], rough: bool) -> None:
+        """Note what a job has told."""
+        for result in found:
+            tried, folds = result.fitted, slice(result.folds.start, result.folds.stop)
             self.n_fits += int(np.count_nonzero(tried))
-            self.scores[:, g, :, fold][tried] = result.scores[tried]
+            scores = self.scores[:, g].transpose(2, 0, 1)  # by fold
+            np.copyto(scores[folds], result.scores, where=tried)
+            if result.losses is not None:
+                rows = self._losses[g, folds, :, :, : result.losses.shape[3]]
+                np.copyto(rows, result.losses, where=tried[..., None])
             # of the points that cannot win it is enough to know whether there is a fit
             self.unsolved += [gap for gap in result.unsolved if not rough or np.isinf(gap)]
-            self.hard[:, g] |= result.hard
-            fits = Known(tried, result.fits.beta, result.fits.intercept, result.losses)
-            key = float(self.gammas.values[g]), fold
-            if key in self._known:
-                self._known[key].update(fits)
-            elif rough or self.task.keep_models:
-                self._known[key] = fits
+            self.hard[:, g] |= result.hard.any(axis=0)
+
+    def _keep(
+        self, g: int, folds: range, found: Sequence[FoldScores], left: Any, rough: bool
+    ) -> None:
+        """Keep what a job has left, where it may be needed again."""
+        gamma = float(self.gammas.values[g])
+        if gamma not in self._known and (rough or self.task.keep_models):
+            shape = len(self.task.folds), self._grid[0], self._grid[2]
+            self._known[gamma] = Known(np.zeros(shape, dtype=bool), np.zeros(shape), [])
+        if gamma in self._known:
+            self._known[gamma].update(found, folds, left)
 
     def _in_the_race(self) -> Mask:
         """The points that what has been fitted so far does not rule out.
 
         The leader has the least loss among those on most folds.
         """
-        alive, race = np.zeros(self._grid, dtype=bool), self.task.settings.race
+        race = self.task.settings.race
+        alive = in_the_race(self._losses, self._judges, race.standard_errors, race.slack)
         for level in range(self._grid[0]):
-            known = ~np.isnan(self.scores[level])
-            places = np.argwhere(known.any(axis=2))
-            if len(places) == 0:
-                continue
-            of_folds = known[tuple(places.T)]
-            losses = [
-                np.array([self._losses(level, g, c, k) for g, c in places[of_folds[:, k]].tolist()])
-                for k in range(of_folds.shape[1])
-            ]
-            total = np.zeros(len(places))
-            for k, found in enumerate(losses):
-                total[of_folds[:, k]] += found.sum(axis=1) if len(found) else 0.0
-            leader = np.lexsort((total, -of_folds.sum(axis=1)))[0]
-            for pattern in np.unique(of_folds, axis=0):
-                here = (of_folds == pattern).all(axis=1)
-                common = np.flatnonzero(pattern & of_folds[leader])
-                if len(common) == 0:  # there is nothing to compare them by
-                    alive[(level, *places[here].T)] = True
-                    continue
-                rows = [losses[k][here[of_folds[:, k]]] for k in common]
-                best = [losses[k][np.count_nonzero(of_folds[:leader, k])] for k in common]
-                worse = clearly_worse(
-                    np.concatenate(rows, axis=1),
-                    np.concatenate(best),
-                    race.standard_errors,
-                    race.slack,
-                )
-                alive[(level, *places[here][~worse].T)] = True
             for place in self._doubtful(level):
                 alive[(level, *place)] = True
         return alive
 
-    def _losses(self, level: int, g: int, c: int, fold: int) -> Array:
+    def _row_losses(self, level: int, place: Place, fold: int) -> Array:
         """Those of a fold's validation rows at a point."""
-        known = self._known[float(self.gammas.values[g]), fold].losses
-        assert known is not None
-        return known[level, c]
+        return self._losses[place[0], fold, level, place[1], : self._judges[fold]]
 
     def _doubtful(self, level: int) -> list[Place]:
         """Points whose fits ran out of steps and may be better than their scores.
@@ -467,30 +453,22 @@ class Search:
         return np.where(known.any(axis=2), total / np.maximum(known.sum(axis=2), 1), -np.inf)
 
     def _close_to_best(self) -> Mask:
-        """The points whose rough score may be the best one but for what it is wrong by.
+        """The points whose score may be the best one but for what it is wrong by.
 
-        That is as much as their gap, a share of what constants cost. On few rows it may be that of
-        a fold alone, which has a say too. Points whose fits ran out of steps are left with it, but
-        for the doubtful ones.
+        That is as much as their gap, a share of what constants cost. Of those that are left, the
+        best ones are enough. Points whose fits ran out of steps are left with it, but for the
+        doubtful ones.
         """
-        close = self._near_best(self.means[..., None])
-        if self._few:
-            close |= self._near_best(self.scores)
-        close &= ~self.hard
-        close[close.sum(axis=(1, 2)) == 1] = False  # one alone is chosen anyway
+        known = np.nan_to_num(self.means, nan=-np.inf)
+        ranked = np.sort(known.reshape(len(known), -1))
+        last = ranked[:, -min(self.task.settings.race.finalists, ranked.shape[1])]
+        wrong = self.task.goal(rough=True).gap * self._constants
+        close: Mask = known >= np.maximum(last, ranked[:, -1] - wrong)[:, None, None]
+        close &= np.isfinite(known) & ~self.hard
         for level in range(self._grid[0]):
             for g, c in self._doubtful(level):
                 close[level, g, c] = True
         return close
-
-    def _near_best(self, scores: Array) -> Mask:
-        """Whose score is the best one in any column, but for what a rough fit is wrong by."""
-        race, gap = self.task.settings.race, self.task.goal(rough=True).gap
-        known = np.nan_to_num(scores, nan=-np.inf)
-        best = known.max(axis=(1, 2), keepdims=True)
-        wrong = np.maximum(race.slack * np.abs(best), gap * self._constants[:, None, None, None])
-        near: Mask = (known >= best - wrong).any(axis=3)
-        return near
 
     def _grow(self) -> Mask:
         """Extend the axes at whose ends a level has its best point; the new points to try.
@@ -527,20 +505,23 @@ class Search:
             new = self._grown(old, int(np.searchsorted(old.values, value)))
             if new is None:
                 continue
-            added = [(0, 0)] * 4
             low = int(np.searchsorted(new.values, old.values[0]))
-            added[axis] = low, len(new.values) - len(old.values) - low
-            self.scores = np.pad(self.scores, added, constant_values=np.nan)
-            self.hard, self._direct = (np.pad(m, added[:3]) for m in (self.hard, self._direct))
+            added = low, len(new.values) - len(old.values) - low
+            self.scores = padded(self.scores, axis, added, np.nan)
+            self._losses = padded(self._losses, 0 if axis == 1 else 3, added, np.nan)
+            self.hard, self._direct = (padded(m, axis, added) for m in (self.hard, self._direct))
             if axis == 2:
                 for known in self._known.values():
-                    known.pad(added[axis])
+                    known.pad(added)
             setattr(self, name, new)
 
 
-def _job(parent: int, work: Callable[..., Any], *arguments: object) -> Any:
-    """One job; in a process of its own it has to hold BLAS to one thread itself."""
-    if os.getpid() == parent:
-        return work(*arguments)
-    with one_blas_thread():
-        return work(*arguments)
+def padded(array: NDArray[Any], axis: int, added: tuple[int, int], fill: float = 0) -> NDArray[Any]:
+    """An array with so much more before and after what there is along an axis."""
+    shape = list(array.shape)
+    shape[axis] += sum(added)
+    out = np.full(shape, fill, dtype=array.dtype)
+    inside = [slice(None)] * array.ndim
+    inside[axis] = slice(added[0], added[0] + array.shape[axis])
+    out[tuple(inside)] = array
+    return out

@@ -29,16 +29,22 @@ class RaceSettings:
 
     #: a point leaves when it is worse than the leader by so many standard errors of the difference
     standard_errors: float = 3.0
-    #: validation rows to tell that from: the race begins on as many folds as have them
+    #: validation rows to tell that from: the race begins on as many folds as have them, or on all
     rows: int = 60
     #: a walk along C ends early where it overfits, told from so many validation rows of one fold
     path_rows: int = 50
+    #: how often what lies next to the best point is looked at, and then around the best one there
+    moves: int = 3
     #: axes of fewer points have no coarse grid
     fine_axis: int = 5
     #: the gap of the fits in the race, against the one asked for
     rough: float = 10.0
     #: the share of a loss that these may be wrong by
     slack: float = 0.02
+    #: points of a level at most that are fitted better after the race, those whose score may be the
+    #: best one: by better fits the mean scores of eight tables change by 0.1 to 1 %, and the best
+    #: one by as much or, most often, not at all
+    finalists: int = 10
     #: steps a variable along C: points that need more rarely win, and the machines that predict are
     #: solved all the same. With 100 the test losses of eight tables are the same but for 2 % either
     #: way, and a fit takes up to 2.5 times as long (concrete_comp, 700 rows)
@@ -67,9 +73,11 @@ class CommitteeSettings:
     few_rows: int = 600
     #: if each has seen this share of the rows
     nearly_all: float = 0.7
-    #: up to this many rows members are solved to rounding: it takes some milliseconds each, and
-    #: weights then count as copies to the last digits
+    #: up to this many rows members are solved to rounding: weights then count as copies to the last
+    #: digits
     rounding_rows: int = 60
+    #: the relative gap that rounding leaves at most: 1e-12 to 1e-10 where rows are so few
+    rounding_gap: float = 1e-8
     #: the gap to which members are solved together, as a share of the one asked for: what
     #: certificates in float64 then add stays below the rest
     together: float = 0.3
@@ -141,6 +149,12 @@ class LargeSettings:
     #: rows held out of the fit to calibrate the levels, as a share and at most
     held_out: float = 0.2
     held_out_rows: int = 10_000
+    #: rows that a linear trend is learned from, at most, and so many a feature at least: 100,000
+    #: rows of 34 features take 0.5 s
+    trend_rows: int = 100_000
+    trend_rows_a_feature: int = 20
+    #: the share of a time limit that it may take
+    trend_share: float = 0.05
     #: a gap to the full problem above which a fit warns, where the number of landmarks is ours: by
     #: then their functions are another family than those of the full problem
     telling_gap: float = 0.1
@@ -158,6 +172,14 @@ class LargeSettings:
     kernel_pace: float = 2.5e-9
     #: megabytes of the libraries that a process has before
     libraries: float = 200.0
+
+    def held_out_count(self, n: int) -> int:
+        """Rows held out of n to calibrate by."""
+        return min(int(self.held_out * n), self.held_out_rows)
+
+    def selection_seconds(self, rows: int, levels: int, jobs: int) -> float:
+        """About how long a choice on some rows takes, by the clock."""
+        return self.selection_pace * levels * rows**2 / jobs
 
 
 @dataclass(frozen=True)
@@ -223,7 +245,8 @@ class SelectionSettings:
     #: up to this many rows kernel matrices are held in float64: problems with the largest C, which
     #: float32 is not enough for, are solved directly there
     double_rows: int = 300
-    #: bytes of matrices of all rows that are kept, where ten of them fit; folds have parts of them
+    #: bytes of matrices of all rows that are kept; folds have parts of them. One that does not fit
+    #: is computed for every fold by itself
     whole_bytes: int = 64 << 20
     #: mean losses below this share of the best constant's are rounding
     perfect: float = 1e-12

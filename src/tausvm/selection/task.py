@@ -14,9 +14,8 @@ from ..estimators.data import Matrix
 from ..kernels import Points, mapped
 from ..losses import Loss
 from ..losses.terms import DualTerms
-from ..operators import KernelOperator
 from ..solvers import SolverOptions
-from ..solvers.many import Family, Goal, Many, Stop
+from ..solvers.many import Goal, Many, Stop
 from ..solvers.onedim import best_offset
 from ..solvers.units import Units, spread
 from .memory import Memory
@@ -36,17 +35,26 @@ class Fold:
     spread : float
         The standard deviation of the training targets, in the user's units.
     known : dict
-        ``family``: the problems on the training rows, once they were asked for.
+        The problems on the training rows, once they were asked for.
     """
 
     train: Index
     validation: Index
     spread: float
-    known: dict[str, Any] = field(default_factory=dict, compare=False)
+    known: dict[Any, Any] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, train: Index, validation: Index, y: Array, weight: Array) -> Fold:
         return cls(train, validation, spread(y[train], weight[train]))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # what is known is compiled data, and soon known again elsewhere
+        return Fold, (self.train, self.validation, self.spread)
+
+    @cached_property
+    def rows(self) -> Index:
+        """Those to train on, and then those to validate with."""
+        return np.concatenate([self.train, self.validation])
 
 
 @dataclass(frozen=True)
@@ -136,9 +144,11 @@ class Task:
         """Whether the levels are judged by their own losses, row by row."""
         return all(isinstance(score, OwnLoss) for score in self.scores)
 
-    def rows(self, fold: int) -> Index:
-        """Those of a fold, to train on and then to validate with."""
-        return np.concatenate([self.folds[fold].train, self.folds[fold].validation])
+    @cached_property
+    def validation_weight(self) -> tuple[Array, Array]:
+        """The largest weight among the validation rows of every fold, and their sum."""
+        weights = [self.weight[fold.validation] for fold in self.folds]
+        return np.array([w.max() for w in weights]), np.array([w.sum() for w in weights])
 
     def terms(self, level: int, fold: Fold, C: float) -> DualTerms:
         """The loss of a level on the training rows of a fold."""
@@ -148,15 +158,6 @@ class Task:
             terms = terms.widened(fold.spread)
         return terms.in_units(self.units.scale)
 
-    def family(self, fold: Fold, operator: KernelOperator, costs: Array) -> Family:
-        """The problems of all levels and these C on the training rows of a fold."""
-        if "family" not in fold.known:
-            terms = [self.terms(level, fold, 1.0) for level in range(len(self.losses))]
-            y = self.y[fold.train]
-            fold.known["family"] = Family(operator, y, terms, costs, self.offset)
-        known: Family = fold.known["family"]
-        return known.on(operator, costs)
-
     def goal(self, rough: bool) -> Goal:
         """How well fits are solved, in the race and after it."""
         tol = self.options.tol * (self.race_gap if rough else 1.0)
@@ -165,10 +166,20 @@ class Task:
         return Goal(tol, self.settings.linear_share * tol)
 
     @property
+    def few(self) -> bool:
+        """Whether rows are so few that all fits are solved to rounding."""
+        return max(len(fold.train) for fold in self.folds) <= self.settings.many.few
+
+    @property
     def race_gap(self) -> float:
         """The gap of the fits in the race, against the one asked for."""
         race = self.settings.race
         return 1.0 if self.squared and len(self.y) <= race.exact_rows else race.rough
+
+    @property
+    def refines(self) -> bool:
+        """Whether the points that may win are fitted better after the race."""
+        return self.race_gap > 1.0 and not self.few
 
     def many(self, rough: bool) -> Many:
         """What fits may cost, in the race and after it."""
@@ -178,10 +189,11 @@ class Task:
             many = replace(many, shared=False, solver=self.solver, max_iter=limit)
         if not rough:
             return many
-        # a squared loss is solved directly in a few linear systems; others take much longer. To
-        # rounding are solved those that may win, after the race
+        # a squared loss is solved directly in a few linear systems; others take much longer
         finish = self.squared and len(self.y) <= race.hard_rows
-        return replace(many, finish=finish, steps=race.steps, iterations=race.iterations, few=0)
+        return replace(
+            many, finish=finish, steps=race.steps, iterations=race.iterations, faces_order=0
+        )
 
     def constant_loss(self, level: int) -> float:
         """The mean loss of the best constant on all rows, as scores count; 0 for other scores."""
@@ -198,10 +210,10 @@ class Task:
         y = self.y[fold.train]
         return bool((y == (y[0] if self.offset else 0.0)).all())
 
-    def clip_bounds(self, fold: Fold) -> tuple[float, float] | None:
-        """The range of a fold's predictions, None without one."""
+    def clip_bounds(self, fold: Fold) -> tuple[float, float]:
+        """The range of a fold's predictions."""
         if self.clip is None:
-            return None
+            return -np.inf, np.inf
         if isinstance(self.clip, str):
             y = self.y[fold.train]
             return float(y.min()), float(y.max())

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..solvers.many import Goal, Place, solve_many
 from ..solvers.monitor import OutOfTime
 from ..threads import in_threads, one_blas_thread
+from .folds import fold_families
 from .judge import Judge
 from .matrices import fold_grams
 from .task import Task
@@ -50,7 +51,7 @@ def out_of_fold(search: Search, mean: bool) -> Array:
         for g, models in jobs
     ]
     try:
-        found = list(in_threads(calls, search.n_jobs, shared=True))
+        found = list(in_threads(calls, search.jobs.count, shared=True))
     except OutOfTime:
         return nothing
     except KeyboardInterrupt:  # jobs in other threads end at their next look
@@ -93,15 +94,9 @@ def _values(
                 starts = np.full((*wanted.shape, len(fold.train)), np.nan)
                 for place, start in zip(places, beta, strict=True):
                     wanted[place], starts[place] = True, start
-                fits = solve_many(
-                    task.family(fold, gram, costs),
-                    Goal(task.options.tol, task.settings.calibration.gap),
-                    wanted,
-                    starts,
-                    None,
-                    task.stop,
-                    many,
-                )
+                (family,) = fold_families(task, range(k, k + 1), costs, gram)
+                goal = Goal(task.options.tol, task.settings.calibration.gap)
+                fits = solve_many(family, goal, wanted, starts, task.stop, many)
                 for at, place in enumerate(places):
                     if fits.solved[place]:  # else the one of the search stays
                         beta[at], intercept[at] = fits.beta[place], fits.intercept[place]

@@ -50,12 +50,15 @@ class View:
         Those of the folds.
     gamma : float or None
         About where the best γ is; None where nothing is known of it.
+    beside : bool
+        Whether the targets are those that a trend leaves.
     """
 
     kernel: str | Callable[..., Array]
     weights: Array | None = None
     maps: tuple[Array, ...] | None = None
     gamma: float | None = None
+    beside: bool = False
 
     @property
     def learned(self) -> bool:
@@ -64,12 +67,12 @@ class View:
 
 @dataclass
 class Views:
-    """Chooses among the views of one task.
+    """Chooses among the views of one task, or of one and the same beside a trend.
 
     Attributes
     ----------
-    task : Task
-        Its features as they are.
+    tasks : tuple of Task
+        Their features as they are; the second one is beside the trend.
     kernels : tuple
         Those that compete.
     metric : str or None
@@ -82,13 +85,18 @@ class Views:
         Makes the search of a view with a rival, and runs it.
     """
 
-    task: Task
+    tasks: tuple[Task, ...]
     kernels: tuple[str | Callable[..., Array], ...]
     metric: str | None
     feature_groups: Index | None
     levels: tuple[float, ...]
     n_jobs: int | None
     search: Callable[[View, Search | None], Search]
+
+    @property
+    def task(self) -> Task:
+        """That of the targets as they are."""
+        return self.tasks[0]
 
     def choose(self) -> tuple[View, Search]:
         """The view that predicts best, with its search."""
@@ -113,9 +121,9 @@ class Views:
 
     def _in_the_race(self) -> list[View]:
         """The views that the proxy does not rule out, the best one first."""
-        if self.metric is None and len(self.kernels) == 1:
+        if self.metric is None and len(self.kernels) == len(self.tasks) == 1:
             return [View(self.kernels[0])]
-        tried = self._tried()
+        tried = [one for task in self.tasks for one in self._tried(task)]
         known = [(view, now) for view, now in tried if now.proxy is not None]
         if not known or not self.task.by_own_losses:
             return [view for view, _ in tried]
@@ -124,9 +132,9 @@ class Views:
         best = known[0][1]
         return [view for view, now in known if not best.beats(now, errors)]
 
-    def _tried(self) -> list[tuple[View, Round]]:
-        """All views, and how the proxy predicts with them."""
-        learner = self._learner()
+    def _tried(self, task: Task) -> list[tuple[View, Round]]:
+        """All views of a task, and how the proxy predicts with them, in units of the first task."""
+        learner = self._learner(task)
         plain = learner.tried(learner.task.kernel, None)
         learned = plain if self.metric is None else learner.learn(self.metric, plain)
         found: list[tuple[View, Round]] = []
@@ -134,7 +142,14 @@ class Views:
             turned = learned.final is not None and learned.final.ndim == 2
             kernels = TURNED if turned and len(self.kernels) > 1 else self.kernels
             found += [self._view(learner, kernel, learned) for kernel in kernels]
-        return found + [self._view(learner, kernel, plain) for kernel in self.kernels]
+        found += [self._view(learner, kernel, plain) for kernel in self.kernels]
+        if task is self.task:
+            return found
+        unit = (task.units.scale / self.task.units.scale) ** 2
+        return [
+            (replace(view, beside=True), replace(now, losses=unit * now.losses))
+            for view, now in found
+        ]
 
     def _view(self, learner: MetricLearner, kernel: Any, seen: Round) -> tuple[View, Round]:
         """A kernel under the maps of a round."""
@@ -142,8 +157,8 @@ class Views:
         gamma = None if now.proxy is None else now.proxy.gamma
         return View(kernel, now.final, now.maps, gamma), now
 
-    def _learner(self) -> MetricLearner:
-        task, settings = self.task, self.task.settings.metric
+    def _learner(self, task: Task) -> MetricLearner:
+        settings = task.settings.metric
         left = task.stop.left
         if left is not None:
             ends = task.stop.clock() + settings.time_share * left
@@ -159,19 +174,18 @@ def beats(search: Search, other: Search, standard_errors: float) -> bool:
     levels = range(len(search.task.losses))
     if any(found.best(level) is None for found in (search, other) for level in levels):
         return False  # nothing of its grid could be fitted and scored
-    losses, others = _losses(search), _losses(other)
+    losses, others = _losses(search, search.task), _losses(other, search.task)
     if search.task.by_own_losses:
         return errs_less(losses, others, search.task.weight, standard_errors)
     unit = max(float(np.abs(others).mean()), np.finfo(np.float64).tiny)
     return errs_less(losses / unit, others / unit, np.ones(len(losses)), standard_errors)
 
 
-def _losses(search: Search) -> Array:
+def _losses(search: Search, task: Task) -> Array:
     """What the best points of all levels cost, row by row, or fold by fold for other scores.
 
-    Each level counts by what the best constant costs.
+    Each level counts by what the best constant costs in a task.
     """
-    task = search.task
     if not task.by_own_losses:
         best = [search.best(level) for level in range(len(task.losses))]
         return -np.sum([search.scores[k][place] for k, place in enumerate(best)], axis=0)

@@ -27,6 +27,7 @@ from . import linear
 from .auto import Auto, explain
 from .barrier import Barrier
 from .block import Block
+from .faces import Faces
 from .interior_point import InteriorPoint
 from .joint.interior_point import JointInteriorPoint
 from .joint.settings import Cones, Equations
@@ -89,7 +90,7 @@ def solve(
 def every_settings() -> list[type]:
     """The classes that a solver with settings of its own is made of."""
     kinds = {*_SOLVERS.values(), *_JOINT_SOLVERS.values()}
-    return [*kinds, Polishing, Barrier, Cones, Equations, *linear.SETTINGS]
+    return [*kinds, Faces, Polishing, Barrier, Cones, Equations, *linear.SETTINGS]
 
 
 def _solver_for(problem: Problem, solver: str | Solver) -> Solver:
@@ -128,6 +129,7 @@ __all__ = [
     "Barrier",
     "Block",
     "Certificate",
+    "Faces",
     "Family",
     "Goal",
     "Held",

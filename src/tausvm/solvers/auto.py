@@ -47,7 +47,7 @@ class Auto(Solver):
     groups: ClassVar[bool | None] = None
 
     #: up to this many samples a few factors take less than steps that end in them
-    few_samples: int = 300
+    few_samples: int = 200
     #: up to this many a solve takes a few milliseconds whatever the tolerance: it is done to
     #: this gap, so that weights and copies of rows, say, give the same function
     tiny_samples: int = 75
@@ -189,7 +189,7 @@ def explain(problem: Problem, auto: Auto | LinearAuto | None = None) -> str:
                         (some 10 ms, to rounding)
        primal_dual_cd   several levels or outputs; interior_point where it promises to be faster
                         (30 to 100 passes at small C; ten to twenty steps at any)
-       newton           squared loss without ε, at most 300 samples
+       newton           squared loss without ε, at most 200 samples
                         (a few factors, to rounding; from there on block calls for them)
     -> block            everything else
                         (4 to 5 times as fast as LIBSVM in the geometric mean of 15 problems)

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from ..losses.group import GroupTerms
 from ..losses.terms import KINK, DualTerms
 from ..operators import SeparableKernel
+from .joint.factors import factor_of
 from .joint.iterate import Iterate
 from .joint.settings import Cones, Equations
-from .joint.systems import DenseSystem
+from .joint.systems import DenseSystem, FactorSystem, System
 from .linalg import LinAlgError
 
 Array = NDArray[np.float64]
@@ -44,7 +45,7 @@ class Barrier:
     cones: Cones = field(default_factory=Cones)
     #: one solution of its equations will do: a second, for what rounding left, takes a fifth longer
     #: and ends no earlier
-    equations: Equations = field(default_factory=lambda: Equations(refined=False))
+    equations: Equations = field(default_factory=lambda: Equations(refined=False, truncated=1.0))
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def _interior_point(
     settings: Barrier,
 ) -> Interior:
     offset = total is not None
-    system = DenseSystem(SeparableKernel(K, np.eye(1)), offset, settings.equations)
+    system = _system(K, offset, settings.equations)
     y, own = one_sided(linear, terms)
     iterate = Iterate(y[:, None], own, offset, system, settings.cones, total or 0.0)
     scale = max(float(np.abs(linear).max()), float(terms.kink.max()), 1e-300)
@@ -128,6 +129,16 @@ def _interior_point(
         except LinAlgError:
             break
     return Interior(snapped, central)
+
+
+def _system(K: Array, offset: bool, equations: Equations) -> System:
+    """Newton's equations, of the order of K's rank where that is small."""
+    operator = SeparableKernel(K, np.eye(1))
+    if len(K) > equations.few:
+        factor = factor_of(operator, equations)
+        if factor is not None and factor.left is None:
+            return FactorSystem(operator, factor, offset, equations)
+    return DenseSystem(operator, offset, equations)
 
 
 def one_sided(linear: Array, terms: DualTerms) -> tuple[Array, GroupTerms]:

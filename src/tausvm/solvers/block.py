@@ -2,9 +2,10 @@
 
     repeat
         W ← the variables inside a smooth piece and those that violate most
-        solve the dual restricted to W on its own Gram matrix   (pair or coordinate core)
+        solve the dual restricted to W on its own Gram matrix   (steps of pairs)
         gradient += K[:, W] Δβ_W                                (one pass over |W| rows)
-        when these steps have cost as much as a direct solve on W: the direct solve
+        where steps promise to take longer: the system of the face that β leads to   (faces)
+        when steps have cost as much as a direct solve on W: the direct solve
     until the duality gap, recomputed from the data, is small enough
 
 Plain SMO reads two rows of n numbers a step; here a step reads two rows of |W| numbers that
@@ -21,9 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .cores import Core, Rows, core_on
+from .faces import BYTES_A_PAIR as FACE_BYTES
+from .faces import Faces, newton_on_faces
+from .linalg import LinAlgError
 from .monitor import Monitor
 from .newton import Descent, Newton, serves
-from .polishing import BYTES_A_PAIR, Polishing, interior_step
+from .polishing import BYTES_A_PAIR, Gain, Polishing, interior_step
 from .problem import Point, Problem
 from .result import SolverOptions, SolverResult, Status
 from .solver import Solver
@@ -74,9 +78,8 @@ class Block(Solver):
     blocks_between: int = 2
     #: the share of a direct solve's cost that steps take before it is thought of
     first_look: float = 0.25
-    #: nanoseconds of a step a variable of the block, of pairs and of single coordinates
+    #: nanoseconds of a step a variable of the block
     pair_cost: float = 0.45
-    coordinate_cost: float = 2.0
     #: nanoseconds an entry of rows that are added to the gradient, and of a block beside its steps
     row_cost: float = 0.25
     block_cost: float = 2e5
@@ -88,6 +91,7 @@ class Block(Solver):
     exact_cost: float = 3.0
     #: operations on the kernel matrix between two moments at which Ctrl-C is seen: some tens of ms
     batch: float = 2e7
+    faces: Faces = field(default_factory=Faces)
     polishing: Polishing = field(default_factory=Polishing)
     #: direct solves of smooth losses, and patterns of them at most
     newton: Newton = field(default_factory=Newton)
@@ -149,6 +153,11 @@ class _Blocks:
         self.directs = 0
         self.hopeless = False
         self.exhausted = False
+        #: the gap that the last direct solve left
+        self.left = np.inf
+        #: attempts at faces in a row that led nowhere, and the fewest variables inside whose
+        #: matrix was singular
+        self.misses, self.singular = 0, problem.n + 1
         #: the least gap that direct solves on all variables left; whether any was tried, and
         #: whether β comes from one
         self.least_whole = np.inf
@@ -167,9 +176,11 @@ class _Blocks:
         free = np.count_nonzero(at.inside)
         size = max(self.smallest, int(settings.growth * free) + 64)
         unsettled = at.unsettled(size)
-        self.solved_directly = False
-        if self.direct_is_due(len(unsettled)) and self.direct(beta, gradient, unsettled):
-            self.solved_directly = True
+        self.trail.note(self.work, max(self.monitor.gap, 1e-300))
+        self.solved_directly = (self.face_is_due(at) and self.on_faces(beta, gradient)) or (
+            self.direct_is_due(len(unsettled)) and self.direct(beta, gradient, unsettled)
+        )
+        if self.solved_directly:
             self.whole_state = None  # it remembers where β was
             return
         size = min(size, gram.capacity, int((gram.spare_bytes / gram.rows.itemsize) ** 0.5))
@@ -181,7 +192,10 @@ class _Blocks:
                 self.whole_state = self.core(everything, beta, gradient)
             above = np.log10(max(self.monitor.gap / self.monitor.options.tol, 1.0))
             steps = int(np.clip(above, 1, settings.whole_steps))
-            self.run(self.whole_state, gram.rows, gram.slots, share * at.violation, share, steps)
+            if settings.pair_cost * problem.n**2 <= settings.block_cost:
+                # steps cost less than to look at them: all the way
+                share = enough * settings.idle_tightening**self.idle
+            self.run(self.whole_state, gram.rows, gram.slots, share * at.violation, steps)
             return
         self.whole_state = None
         block = unsettled if size >= len(unsettled) else at.unsettled(size)
@@ -189,7 +203,7 @@ class _Blocks:
         local_beta, local_gradient = beta[block], gradient[block]
         state = self.core(block, local_beta, local_gradient)
         steps = settings.inner_steps
-        self.run(state, matrix, np.arange(len(block)), share * at.violation, share, steps)
+        self.run(state, matrix, np.arange(len(block)), share * at.violation, steps)
         delta = local_beta - beta[block]
         moved = np.flatnonzero(delta)
         beta[block] = local_beta
@@ -199,36 +213,61 @@ class _Blocks:
     def core(self, index: Index, beta: Array, gradient: Array) -> Core:
         return core_on(self.problem, index, beta, gradient, single_from=self.settings.single_from)
 
-    def run(
-        self,
-        state: Core,
-        rows: Rows,
-        slots: Index,
-        tol: float,
-        share: float,
-        steps_each: int,
-    ) -> None:
-        """Steps of the core until the violation is ``tol``, or gains are down to a share.
-
-        Counts their cost in nanoseconds, roughly.
-        """
+    def run(self, state: Core, rows: Rows, slots: Index, tol: float, steps_each: int) -> None:
+        """Steps of the core until the violation is ``tol``; their cost in nanoseconds is noted."""
         size, settings = rows.shape[1], self.settings
-        if not self.problem.offset:
-            state.run(rows, slots, None, 0.0, 0)
-            tol = state.best_gain * share**2  # a gain goes with the square of the violation
         before = state.steps
         batch = max(500, int(settings.batch / size))
-        left = steps_each * size
+        # few variables may take as many steps as cost what a block does beside them
+        left = max(steps_each * size, int(settings.block_cost / (settings.pair_cost * size)))
         while left > 0 and state.run(rows, slots, None, tol, min(batch, left)):
             left -= batch
         taken = state.steps - before
-        cost = settings.pair_cost if self.problem.offset else settings.coordinate_cost
-        self.work += cost * size * taken + settings.block_cost
+        self.work += settings.pair_cost * size * taken + settings.block_cost
         if taken > 0:
             self.idle = 0
         else:  # much is violated but little to gain, as next to a bound: look closer, or solve
             self.idle += 1
             self.work = max(self.work, self.direct_cost(size))
+
+    def face_is_due(self, at: Derivatives) -> bool:
+        """Whether steps would take longer than the systems of faces, whose first ones often lead
+        nowhere: an attempt then is worth twice the steps before it."""
+        settings, n = self.settings, self.problem.n
+        pulling = np.count_nonzero(at.pulling)
+        inside = np.count_nonzero(at.inside) + pulling
+        if self.newton_ways or pulling > settings.faces.pulling * inside or inside >= self.singular:
+            return False
+        if FACE_BYTES * inside**2 > self.problem.operator.spare_bytes:
+            return False
+        a_factor = settings.factor_cost * inside**3 / 3 + settings.square_cost * inside**2
+        exact = settings.exact_cost * inside * (inside + n)
+        cost = settings.faces.typical * (a_factor + exact + 2 * settings.step_cost)
+        if not 0 < settings.first_look * cost * 2.0**self.misses <= self.work:
+            return False
+        return bool(self.trail.work_left(self.monitor.options.tol) > cost)
+
+    def on_faces(self, beta: Array, gradient: Array) -> bool:
+        """Newton's method on faces, from the exact gradient; whether it helped."""
+        self.whole_state = None
+        if not self.newton_on_faces(beta, gradient, self.exactly_at(beta, gradient)):
+            self.misses += 1
+            return False
+        self.misses = 0
+        self.work, self.trail = 0.0, Trail()
+        return True
+
+    def newton_on_faces(self, beta: Array, gradient: Array, at: Derivatives) -> bool:
+        """The same from derivatives that are exact, unless K of the face may be singular."""
+        inside = int(np.count_nonzero(at.inside | at.pulling))
+        if inside >= self.singular:
+            return False
+        faces = self.settings.faces
+        try:
+            return newton_on_faces(self.problem, beta, gradient, self.monitor, faces)
+        except LinAlgError:
+            self.singular = inside
+            return False
 
     def direct_cost(self, size: int) -> float:
         """Nanoseconds, roughly, of a direct solve on ``size`` variables."""
@@ -256,7 +295,6 @@ class _Blocks:
         steps then find: they get a few blocks each time.
         """
         cost = self.direct_cost(size)
-        self.trail.note(self.work, max(self.monitor.gap, 1e-300))
         if self.work == np.inf:
             return True
         if self.work >= self.settings.first_look * cost:
@@ -270,18 +308,50 @@ class _Blocks:
         """A direct solve on the unsettled variables, if memory allows; whether it helped.
 
         The first one on a few takes the gradient as it is, rounded rows and all. Later ones
-        start from the exact gradient, and go to all variables where fewer brought nothing.
+        start from the exact gradient, and go to all variables where fewer brought nothing. Those
+        that pull after it may lead to the face of the solution. If not, steps find who else has to
+        move; where steps raised the gap after the solve before, this one goes on with those.
         """
         self.tried = True
         if self.newton_ways:
             return self.descend(beta, gradient)
         if self.hopeless:
             block = np.arange(self.problem.n)
-        if BYTES_A_PAIR * len(block) ** 2 > self.problem.operator.spare_bytes:
+        if not self.fits(block):
             self.work, self.speed = -np.inf, 0.0
             return False
         if self.directs > 0 or len(block) == self.problem.n:
             np.subtract(self.problem.operator.product(beta), self.problem.y, out=gradient)
+        gain = self.interior_step(beta, gradient, block)
+        self.hopeless = not gain.some and self.directs > 1
+        if not gain.some:
+            return False
+        fall = np.log(gain.gap_before / max(min(gain.gap_after, gain.gap_before), 1e-300))
+        self.speed = fall / self.direct_cost(len(block))
+        self.work, self.trail = 0.0, Trail()
+        spoilt = gain.gap_before > self.left
+        while gain.worthwhile and gain.gap_after > self.monitor.options.tol:
+            at = self.exactly_at(beta, gradient)
+            if self.newton_on_faces(beta, gradient, at) or not spoilt or self.exhausted:
+                break
+            block = np.union1d(block, np.flatnonzero(at.pulling))
+            if self.monitor.out_of_time() or not self.fits(block):
+                break
+            gain = self.interior_step(beta, gradient, block)
+        self.left = gain.gap_after
+        return True
+
+    def fits(self, block: Index) -> bool:
+        """Whether memory allows a direct solve."""
+        return BYTES_A_PAIR * len(block) ** 2 <= self.problem.operator.spare_bytes
+
+    def exactly_at(self, beta: Array, gradient: Array) -> Derivatives:
+        """Make the gradient exact; the derivatives there."""
+        np.subtract(self.problem.operator.product(beta), self.problem.y, out=gradient)
+        return Derivatives.at(self.problem, beta, gradient)
+
+    def interior_step(self, beta: Array, gradient: Array, block: Index) -> Gain:
+        """The interior-point method on some variables; on all, whether more of it may help."""
         self.directs += 1
         polishing = self.settings.polishing
         gain = interior_step(self.problem, beta, gradient, block, self.monitor, polishing)
@@ -290,12 +360,7 @@ class _Blocks:
             again = gain.gap_after > gain.worth * self.least_whole
             self.exhausted = again or not gain.worthwhile
             self.least_whole = min(self.least_whole, gain.gap_after)
-        self.hopeless = not gain.some and self.directs > 1
-        if gain.some:
-            fall = np.log(gain.gap_before / max(min(gain.gap_after, gain.gap_before), 1e-300))
-            self.speed = fall / self.direct_cost(len(block))
-            self.work, self.trail = 0.0, Trail()
-        return gain.some
+        return gain
 
     def descend(self, beta: Array, gradient: Array) -> bool:
         """Newton's method on a smooth loss, on all variables; whether it helped.

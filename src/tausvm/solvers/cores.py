@@ -1,4 +1,4 @@
-"""The compiled core for a set of variables: pairs with an offset, coordinates without."""
+"""The compiled cores for a set of variables: pairs, and coordinates as in the ER-SVM paper."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.coordinates import NEAREST, CoordinateState
+from .._core.coordinates import CoordinateState
 from .._core.pairs import PairState
 from .problem import Problem
 
@@ -21,7 +21,6 @@ class Core(Protocol):
 
     steps: int
     needed: int
-    best_gain: float
 
     def run(
         self, rows: Rows, slots: Index, gather: Index | None, tol: float, max_steps: int
@@ -29,20 +28,24 @@ class Core(Protocol):
 
 
 def core_on(
-    problem: Problem,
-    index: Index,
-    beta: Array,
-    gradient: Array,
-    working_set: int = NEAREST,
-    neighbours: int = 15,
-    single_from: float = np.inf,
+    problem: Problem, index: Index, beta: Array, gradient: Array, single_from: float = np.inf
 ) -> Core:
-    """A core on the variables ``index``, whose ``beta`` and ``gradient`` it changes in place.
+    """Pair steps on the variables ``index``, whose ``beta`` and ``gradient`` they change in place.
 
     ``single_from`` is as in :class:`~tausvm._core.pairs.PairState`.
     """
+    terms, diagonal = _numbers(problem, index)
+    return PairState(beta, gradient, terms, diagonal, single_from, problem.offset)
+
+
+def coordinates_on(
+    problem: Problem, index: Index, beta: Array, gradient: Array, working_set: int, neighbours: int
+) -> CoordinateState:
+    """Steps of one variable or of exact pairs, for problems without an offset."""
+    return CoordinateState(beta, gradient, *_numbers(problem, index), working_set, neighbours)
+
+
+def _numbers(problem: Problem, index: Index) -> tuple[Array, Array]:
+    """The terms of some variables, and their part of K's diagonal."""
     terms = np.ascontiguousarray(problem.terms.numbers[:, index])
-    diagonal = np.ascontiguousarray(problem.operator.diagonal[index])
-    if problem.offset:
-        return PairState(beta, gradient, terms, diagonal, single_from)
-    return CoordinateState(beta, gradient, terms, diagonal, working_set, neighbours)
+    return terms, np.ascontiguousarray(problem.operator.diagonal[index])

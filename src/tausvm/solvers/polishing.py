@@ -80,7 +80,7 @@ def interior_step(
     found = interior_point(K, linear, terms, total, monitor.out_of_time, settings.barrier)
     target = found.snapped
     if total is not None:
-        target = _restore_sum(terms, target, total)
+        target = restore_sum(terms, target, total)
     _settle(problem, work, K, linear, target, settings.settling_steps)
     decrease = move_to(problem, beta, gradient, work, target)
     after = problem.gap_from(beta, gradient)
@@ -125,7 +125,7 @@ def _settle(
     core.run(K, np.arange(len(work)), None, 0.0, steps * len(work))
 
 
-def _restore_sum(terms: DualTerms, target: Array, total: float) -> Array:
+def restore_sum(terms: DualTerms, target: Array, total: float) -> Array:
     """Give Σβ its value back by the variables inside a piece, where they can."""
     inside = (target > terms.lower) & (target < terms.upper)
     inside &= (target != 0) | (terms.kink == 0)

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._core.coordinates import ALL, HALVES, NEAREST, RULED, SINGLE
 from .._core.pairs import NEED_ROW, OPTIMAL
-from .cores import core_on
+from .cores import Core, coordinates_on, core_on
 from .monitor import Monitor
 from .problem import Point, Problem
 from .result import SolverOptions, SolverResult, Status
@@ -173,15 +173,20 @@ class _State:
         self.beta = beta if active is None else beta[active]
         self.gradient = gradient if active is None else gradient[active]
         self.offset = problem.offset
-        kind = _CORE_NUMBERS[settings.working_set]
-        self.core = core_on(problem, index, self.beta, self.gradient, kind, settings.neighbours)
         self.ruled = False
+        if problem.offset:
+            self.core: Core = core_on(problem, index, self.beta, self.gradient)
+            return
+        kind = _CORE_NUMBERS[settings.working_set]
+        coordinates = coordinates_on(
+            problem, index, self.beta, self.gradient, kind, settings.neighbours
+        )
+        self.core = coordinates
         if settings.paper_tol is not None:
             # Σc of the losses cτr² and c(1 − τ)r², whose ridges are 1/(2cτ) and 1/(2c(1 − τ))
             costs = (0.5 / problem.terms.numbers[3:]).sum()
             bound = np.inf if settings.clip is None else settings.clip / problem.units.scale
             goal = settings.paper_tol * costs / problem.units.scale**2
-            coordinates: Any = self.core  # without an offset it is a CoordinateState
             coordinates.watch(np.ascontiguousarray(problem.y), goal, bound)
 
     def run(self, tol: float, batch: int) -> tuple[int, bool]:

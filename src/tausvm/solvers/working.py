@@ -60,6 +60,11 @@ class Derivatives:
             offset = sum(ends) / len(ends) if ends else 0.0
         return cls(up, down, inside, top - bottom, offset, True)
 
+    @property
+    def pulling(self) -> NDArray[np.bool_]:
+        """The variables at an end of a smooth piece that pull away from it."""
+        return ~self.inside & ((self.up > self.offset) | (self.down < self.offset))
+
     def unsettled(self, size: int) -> Index:
         """The ``size`` variables to work on: those inside a piece and those that pull most.
 

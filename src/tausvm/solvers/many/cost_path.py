@@ -1,14 +1,14 @@
-"""Losses that grow linearly: along C, each problem from the one before.
+"""Losses that grow linearly, without an offset: along C, each problem from the one before.
 
     β ← 0
     for C ascending
         β ← s·β with the best s in [0, C/C_before]      (variables at their bounds stay there)
         repeat
-            a batch of steps                            (pairs with an offset, else coordinates)
+            a batch of steps on coordinates
         until the duality gap is small enough
 
 A gap of some permille of what a constant costs is reached in a few steps a variable. With an
-offset the whole walk is compiled, in float32.
+offset the walk is :mod:`tausvm._core.single`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._core.coordinates import HALVES, CoordinateState
-from ..._core.single import SinglePairs
 from ...losses.terms import DualTerms
 from .family import Work
 
@@ -26,55 +25,18 @@ Array = NDArray[np.float64]
 
 def solve_along_costs(work: Work) -> None:
     """Solve the problems wanted, as far as the steps go."""
-    if work.family.offset:
-        _pairs(work)
-    else:
-        _coordinates(work)
-
-
-def _pairs(work: Work) -> None:
-    family, goal, settings, result = work.family, work.goal, work.settings, work.result
-    n = len(family.y)
-    core = SinglePairs(
-        family.operator.rows.astype(np.float32, copy=False),
-        family.y,
-        settings.batch,
-        settings.steps,
-        result.beta,
-        result.intercept,
-        result.gap,
-        result.primal,
-    )
-    budget = max(n, settings.work // max(n, 1))
-    for loss in range(family.shape[0]):
-        wanted = np.flatnonzero(work.wanted[loss])
-        core.begin(
-            loss,
-            np.ascontiguousarray(family.terms[loss].numbers),
-            family.costs,
-            wanted,
-            goal.gap * family.constants[loss],
-            goal.share,
-            None if work.starts is None else work.starts[loss, wanted],
-            work.validation,
-        )
-        while core.done < core.count and not work.stop():
-            core.advance(budget)
-
-
-def _coordinates(work: Work) -> None:
-    family, settings = work.family, work.settings
-    y, operator, n = family.y, family.operator, len(family.y)
+    family, settings, result, stop = work.family, work.settings, work.result, work.asked.stop
+    y, operator, n = family.y, work.operator, len(family.y)
     slots, most = np.arange(n), settings.steps * n
     for loss in range(family.shape[0]):
         beta, gradient, last = np.zeros(n), -y, 0.0
-        for k in np.flatnonzero(work.wanted[loss]).tolist():
+        for k in np.flatnonzero(work.asked.wanted[loss]).tolist():
             place, C = (loss, k), float(family.costs[k])
-            if work.hopeless(([loss], [k]))[0]:
+            if work.hopeless(place):
                 break
             terms = family.terms_at(place)
-            if work.starts is not None and np.isfinite(work.starts[place][0]):
-                beta = np.clip(work.starts[place], terms.lower, terms.upper)
+            if work.begun[place]:
+                beta = np.clip(result.beta[place], terms.lower, terms.upper)
                 gradient = operator.product(beta) - y
             elif last > 0:
                 fitted = gradient + y
@@ -84,15 +46,15 @@ def _coordinates(work: Work) -> None:
             state = CoordinateState(beta, gradient, terms.numbers, operator.diagonal, HALVES)
             while True:
                 gap, primal = _gap(beta, gradient, y, terms)
-                if gap <= work.limit(place, primal) or state.steps >= most or work.stop():
+                if gap <= work.limit(place, primal) or state.steps >= most or stop():
                     break
                 batch = max(settings.batch * n, state.steps / 8)
                 if state.run(operator.rows, slots, None, 0.0, int(batch) + 1) == 0:
                     break  # nothing is left to gain
-            if work.stop():
+            if stop():
                 return
-            work.result.note(place, beta, 0.0, gap, primal)
-            work.ended(([loss], [k]), beta[None], np.zeros(1))
+            result.note(place, beta, 0.0, gap, primal)
+            work.ended(place, beta, 0.0)
 
 
 def _best_factor(beta: Array, fitted: Array, y: Array, terms: DualTerms, most: float) -> float:

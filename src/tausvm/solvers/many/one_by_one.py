@@ -18,15 +18,15 @@ Array = NDArray[np.float64]
 
 def solve_one_by_one(work: Work, wanted: Mask) -> None:
     """Solve the problems wanted; those that have a solution already were too hard to share."""
-    family, result = work.family, work.result
+    family, result, stop = work.family, work.result, work.asked.stop
     before: dict[int, tuple[SolverResult, float]] = {}  # by C: the solution of the loss before
     for loss in range(family.shape[0]):
         last: tuple[SolverResult, float] | None = None
         for k in np.flatnonzero(wanted[loss]).tolist():
             place, C = (loss, k), float(family.costs[k])
-            if work.stop():
+            if stop():
                 return
-            if work.hopeless(([loss], [k]))[0]:
+            if work.hopeless(place):
                 break
             problem = family.problem(place)
             start = _best_start(problem, C, [s for s in (last, before.get(k)) if s is not None])
@@ -34,14 +34,13 @@ def solve_one_by_one(work: Work, wanted: Mask) -> None:
             if found is None or not np.isfinite(found.dual_gap):
                 result.failed[place] = True
                 continue
-            if work.stop() and found.status is not Status.SOLVED:
+            if stop() and found.status is not Status.SOLVED:
                 return
             last = before[k] = (found, C)
             gap = found.primal_objective - found.dual_objective
             result.note(place, found.beta, found.intercept, gap, found.primal_objective)
             result.reached[place] = found.status is Status.SOLVED
-            work.ended(([loss], [k]), found.beta[None], np.array([found.intercept]))
-    result.judge(family, work.goal)
+            work.ended(place, found.beta, found.intercept)
 
 
 def _solved(
@@ -50,18 +49,18 @@ def _solved(
     """One solution, None without any."""
     from .. import solve  # which is built of everything else
 
-    settings = work.settings
+    settings, stop = work.settings, work.asked.stop
 
     def enough(at: Progress) -> bool:
         gap = at.primal_objective - at.dual_objective
-        return work.stop() or gap <= work.limit(place, at.primal_objective)
+        return stop() or gap <= work.limit(place, at.primal_objective)
 
     options = SolverOptions(
-        tol=work.goal.gap,
+        tol=work.asked.goal.gap,
         callback=enough,
         max_iter=settings.max_iter,
-        time_limit=work.stop.left,
-        clock=work.stop.clock,
+        time_limit=stop.left,
+        clock=stop.clock,
     )
     name = settings.solver
     if name == "auto":
@@ -74,7 +73,7 @@ def _solved(
         result = None
     if result is None or result.status is Status.NUMERICAL_ERROR:
         try:
-            return solve(problem, "block", options.with_(time_limit=work.stop.left), start)
+            return solve(problem, "block", options.with_(time_limit=stop.left), start)
         except ValueError:
             return result
     return result
