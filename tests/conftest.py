@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -36,6 +37,14 @@ def one_blas_thread() -> Iterator[None]:
     """Small matrices are slower, and timings unsteady, with more."""
     with threadpool_limits(1, user_api="blas"):
         yield
+
+
+@pytest.fixture(autouse=True)
+def figures_closed() -> Iterator[None]:
+    """Whatever a test has drawn: pyplot keeps figures, and warns when a process has many."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 # a run in the background of a shell inherits that Ctrl-C is ignored, and tests of it would not end

@@ -1,4 +1,4 @@
-"""Displays are drawn without a screen, and their figures closed after each test."""
+"""Displays are drawn without a screen."""
 
 from __future__ import annotations
 
@@ -6,9 +6,5 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def figures():
+def no_screen():
     pytest.importorskip("matplotlib").use("Agg")
-    from matplotlib import pyplot
-
-    yield
-    pyplot.close("all")
