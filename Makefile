@@ -10,6 +10,9 @@ SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__p
 
 # the tests' matrices are small: BLAS threads would only wait for each other
 export OPENBLAS_NUM_THREADS ?= 1
+# nothing is byte-compiled at installation: where Python is told to write none, every process of the
+# tests would compile what it imports anew, for seconds
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-slow test-browser test-oldest test-wheel test-interop sanitize lint docs check-site clean
 

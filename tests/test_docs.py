@@ -75,12 +75,14 @@ def built_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "html"
 
 
+@pytest.mark.slow
 def test_links_of_the_site_lead_somewhere(built_site: Path) -> None:
     looked_at = list(broken_links(built_site))
     assert len(looked_at) > 1000
     assert not [(page.name, reason) for page, reason in looked_at if reason]
 
 
+@pytest.mark.slow
 def test_names_lead_to_the_reference_and_beyond(built_site: Path) -> None:
     page = (built_site / "guide.html").read_text(encoding="utf-8")
     assert 'href="generated/tausvm.QuantileSVRCV.html#tausvm.QuantileSVRCV"' in page

@@ -181,9 +181,9 @@ def share_out(
     not depend on the number of threads, and then nothing does. Threads live as long as the call,
     which takes some 50 microseconds to start one: share out milliseconds.
     """
-    halted = threading.Event()
     if workers < 2 or len(parts) < 2:
-        return [work(part, halted.is_set) for part in parts]
+        return [work(part, _never) for part in parts]
+    halted = threading.Event()
     todo = deque(range(len(parts)))
     done: dict[int, T] = {}
     errors: list[BaseException] = []
@@ -221,6 +221,11 @@ def share_out(
     if errors:
         raise errors[0]
     return [done[k] for k in range(len(parts))]
+
+
+def _never() -> bool:
+    """Whether somebody else has halted this thread: there is nobody else."""
+    return False
 
 
 def thread_count() -> int:

@@ -57,7 +57,7 @@ def test_one_level_is_the_single_machine(estimator, epsilon, fit_intercept):
     assert together.predict(X).shape == (50,)
     ours, theirs = together.result_, single.result_
     assert ours.primal_objective == pytest.approx(theirs.primal_objective, rel=1e-9)
-    np.testing.assert_allclose(together.predict(X), single.predict(X), atol=1e-5)
+    np.testing.assert_allclose(together.predict(X), single.predict(X), atol=1e-4)
     listed = estimator(tau=[0.3], **given).fit(X, Y)
     assert np.array_equal(listed.predict(X)[:, 0], together.predict(X))
 
@@ -68,7 +68,7 @@ def test_one_output_is_svr(loss):
     single, together = SVR(**given).fit(X, Y), JointSVR(**given).fit(X, Y)
     objective = single.result_.primal_objective
     assert together.result_.primal_objective == pytest.approx(objective, rel=1e-9)
-    np.testing.assert_allclose(together.predict(X), single.predict(X), atol=1e-5)
+    np.testing.assert_allclose(together.predict(X), single.predict(X), atol=1e-4)
 
 
 @pytest.mark.parametrize("estimator", LEVELS)

@@ -113,7 +113,7 @@ def test_auto_hands_over_what_is_slow(loss: str, offset: str) -> None:
 @pytest.mark.parametrize("loss", LOSSES)
 def test_auto_gives_up_newton_where_it_is_slow(loss: str, offset: str) -> None:
     """Where it is judged after its first step, and may not take any longer."""
-    pace = Pace(hopeful=1e9, promise=0.0, fair=0.0, trial=0.0, newton_patience=0.0)
+    pace = Pace(hopeful=1e9, sure=1e9, fair=0.0, trial=0.0, newton_patience=0.0)
     case = random_case(31, loss, offset, log_C=(-1.0, 0.0), shape=(40, 60))
     result = solve(case.problem("csr"), LinearAuto(pace=pace), OPTIONS)
     assert result.solver in ("newton, interior_point", "newton")
@@ -124,7 +124,7 @@ def test_auto_gives_up_newton_where_it_is_slow(loss: str, offset: str) -> None:
 @pytest.mark.parametrize("loss", LOSSES)
 def test_auto_goes_back_to_passes_that_promise_more(loss: str, offset: str) -> None:
     """A trial of Newton's method that leads nowhere ends, and passes go on from there."""
-    pace = Pace(hopeful=0.0, least=3, most=3, trial=0.0, fair=0.0, promise=0.0, newton_patience=0.0)
+    pace = Pace(hopeful=0.0, least=3, most=3, trial=0.0, fair=0.0, sure=1e9, newton_patience=0.0)
     case = random_case(31, loss, offset, log_C=(-1.0, 0.0), shape=(40, 60))
     solver = LinearAuto(pace=pace, interior_point=LinearInteriorPoint(most=0))
     result = solve(case.problem("csr"), solver, OPTIONS)

@@ -24,12 +24,9 @@ CS = [1e-3, 1e-2, 0.1, 1.0]
 def test_same_choice_as_a_grid_search(loss: str, sparse: bool) -> None:
     folds = KFold(4, shuffle=True, random_state=1)
     data = sp.csr_matrix(X) if sparse else X
-    ours = LinearSVRCV(
-        Cs=CS, cv=folds, loss=loss, scoring="neg_mean_squared_error", selection_tol=1e-7
-    ).fit(data, Y)
-    plain = GridSearchCV(
-        LinearSVR(loss=loss), {"C": CS}, cv=folds, scoring="neg_mean_squared_error"
-    ).fit(data, Y)
+    given = {"cv": folds, "scoring": "neg_mean_squared_error"}
+    ours = LinearSVRCV(Cs=CS, loss=loss, selection_tol=1e-9, tol=1e-9, **given).fit(data, Y)
+    plain = GridSearchCV(LinearSVR(loss=loss, tol=1e-9), {"C": CS}, **given).fit(data, Y)
     np.testing.assert_allclose(
         ours.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"], rtol=1e-5
     )
@@ -39,9 +36,9 @@ def test_same_choice_as_a_grid_search(loss: str, sparse: bool) -> None:
 
 def test_reports_the_papers_measures() -> None:
     folds = KFold(3)
-    model = LinearSVRCV(Cs=[0.1], cv=folds, selection_tol=1e-8).fit(X, Y)
+    model = LinearSVRCV(Cs=[0.1], cv=folds, selection_tol=1e-9).fit(X, Y)
     for k, (train, validation) in enumerate(folds.split(X)):
-        prediction = LinearSVR(C=0.1).fit(X[train], Y[train]).predict(X[validation])
+        prediction = LinearSVR(C=0.1, tol=1e-9).fit(X[train], Y[train]).predict(X[validation])
         error = mean_squared_error(Y[validation], prediction)
         agreement = squared_correlation(Y[validation], prediction)
         assert model.cv_results_[f"split{k}_test_mse"][0] == pytest.approx(error, rel=1e-4)

@@ -474,10 +474,10 @@ static void check_path(void)
     expect(close_to(found, wanted, 0, 1e-15 * n), "path_dot", found, wanted);
 
     COPY(v[6], v[1]);
-    path_axpy(0.75, v[0], v[6], n);
+    add_multiple(0.75, v[0], v[6], n);
     for (int64_t k = 0; k < n; k++)
-        expect(close_to(v[6][k], v[1][k] + 0.75 * v[0][k], 0, 1e-15), "path_axpy", v[6][k], v[1][k]);
-    expect(v[6][n] == GUARD, "end of path_axpy", v[6][n], GUARD);
+        expect(close_to(v[6][k], v[1][k] + 0.75 * v[0][k], 0, 1e-15), "add_multiple", v[6][k], v[1][k]);
+    expect(v[6][n] == GUARD, "end of add_multiple", v[6][n], GUARD);
 
     for (int64_t count = 0; count <= 9; count++) {
         int64_t rows[9];

@@ -471,7 +471,8 @@ def test_quantile_huber_loss(taus, epsilon):
     gram = SeparableKernel(rbf(X), level_kernel(taus, 1.0))
     result = solve(Problem(gram, targets, terms, True), options=SolverOptions(tol=1e-8))
     assert result.status is Status.SOLVED
-    assert result.solver == "interior_point"
+    other = solve(Problem(gram, targets, terms, True), "interior_point", SolverOptions(tol=1e-8))
+    assert result.primal_objective == pytest.approx(other.primal_objective, rel=2e-8)
 
 
 def test_entries_settle_where_no_other_reaches_the_bound():
@@ -567,8 +568,15 @@ class Prepared(JointInteriorPoint):
         return self.result
 
 
+def with_a_copy(X, y):
+    """The first row twice."""
+    X, y = X.copy(), y.copy()
+    X[1], y[1] = X[0], y[0]
+    return X, y
+
+
 def test_auto_keeps_the_smaller_primal_where_gaps_say_nothing():
-    X, y = wave(30)
+    X, y = with_a_copy(*wave(30))
     problem = build(SeparableKernel(rbf(X), np.eye(3)), y, C=10.0)
     good = solve(problem, options=SolverOptions(tol=1e-6))
     worse = solve(problem, "primal_dual_cd", SolverOptions(max_iter=0))
@@ -636,9 +644,11 @@ def test_auto_rescues_a_broken_interior_point():
 
 
 def test_auto_says_what_it_does_with_several_levels():
-    X, y = wave(30)
+    X, y = with_a_copy(*wave(30))
     problem = build(SeparableKernel(rbf(X), np.eye(3)), y)
     assert explain(problem).startswith("-> interior_point   several levels or outputs, at most 75")
+    unlike = build(SeparableKernel(rbf(X[1:]), np.eye(3)), y[1:])
+    assert "-> primal_dual_cd   several levels" in explain(unlike)
     problem.operator.room = 0.0
     assert "-> primal_dual_cd   several levels" in explain(problem)
 
@@ -659,8 +669,8 @@ def test_passes_and_steps_share_the_limits():
     X = np.random.default_rng(0).normal(size=(200, 3))
     y = np.sin(X[:, 0]) + 0.3 * X[:, -1] ** 2
     problem = build(SeparableKernel(rbf(X), np.eye(3)), y, C=1e3)
-    result = solve(problem, options=SolverOptions(tol=1e-8, max_iter=22))
-    assert result.status is Status.MAX_ITER and result.n_iter <= 22
+    result = solve(problem, options=SolverOptions(tol=1e-8, max_iter=13))
+    assert result.status is Status.MAX_ITER and 10 < result.n_iter <= 13
 
 
 @pytest.mark.parametrize("offset", [True, False])
@@ -677,7 +687,7 @@ def test_one_level_is_the_problem_of_one_level(kind, epsilon, offset):
     ours, theirs = solve(together, options=options), solve(alone, options=options)
     assert ours.status is theirs.status is Status.SOLVED
     assert ours.primal_objective == pytest.approx(theirs.primal_objective, rel=1e-8)
-    np.testing.assert_allclose(ours.fitted[:, 0], theirs.fitted, atol=1e-5)
+    np.testing.assert_allclose(ours.fitted[:, 0], theirs.fitted, atol=1e-4)
     point = Point.of(theirs.beta, theirs.intercept)
     group = Point.of(theirs.beta[:, None], np.array([theirs.intercept]))
     first, second = certificate(alone, point), certificate(together, group)

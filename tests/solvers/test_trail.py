@@ -37,9 +37,11 @@ def test_what_is_not_known_is_not_held_against_a_solve():
     assert walked((1, math.inf), (4, 0.5)).work_left(1e-3) == 0.0
 
 
-def test_a_fall_that_slows_down_leaves_more():
-    steady = walked(*((k, 10.0**-k) for k in range(1, 9)))
-    assert steady.slowed_work_left(1e-12) == pytest.approx(steady.work_left(1e-12))
-    slowing = walked(*((k, 1.0 / k**2) for k in range(1, 33)))
-    assert slowing.slowed_work_left(1e-4) > 2.0 * slowing.work_left(1e-4)
-    assert slowing.slowed_work_left(1e-4) < 1000.0  # 68 in truth
+def test_a_fall_with_the_square_of_the_work():
+    slow = walked((0, 1.0), (10, 1.0 / 101.0))  # gap / (1 − gap) = 1 / work²
+    assert slow.square_work_left(1e-4) == pytest.approx(90.0)
+    assert slow.square_work_left(1e-2) == 0.0
+    assert slow.work_left(1e-4) < 30.0  # a steady fall would be faster
+    risen = walked((0, 1.0), (10, 1e-3), (20, 0.5))
+    assert risen.square_work_left(1e-4) == walked((20, 1e-3)).square_work_left(1e-4)
+    assert 1e6 < walked((10, 1.0)).square_work_left(1e-3) < math.inf

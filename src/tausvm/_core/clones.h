@@ -7,6 +7,10 @@
 #if __GNUC__ >= 12
 #define TAUSVM_CLONES \
     __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+/* Vectors longer than those of the machine go through memory, twenty times as slowly: functions that
+ * have vectors of 64 bytes in their source are for machines that have them too. */
+#define TAUSVM_WIDE __attribute__((target("arch=x86-64-v4")))
+#define TAUSVM_HAS_WIDE __builtin_cpu_supports("x86-64-v4")
 #else
 #define TAUSVM_CLONES __attribute__((target_clones("avx2", "default")))
 #endif

@@ -19,6 +19,9 @@ import numpy as np
 
 from .checks cimport check
 
+cdef extern from "products.h" nogil:
+    void add_multiple(double, const double*, double*, int64_t)
+
 LOWER, UPPER, KINK, RIDGE_MINUS, RIDGE_PLUS = range(5)
 
 
@@ -171,19 +174,23 @@ cdef class PrimalDualSteps:
     """α, θ and the products of primal-dual coordinate descent, kept by increments.
 
     ``alpha`` and ``theta`` are the caller's arrays. ``stiffness`` is 1/μ, 0 for a step as long as the
-    terms allow. ``gradient`` = ∇s(α); ``weighted_sum`` is Σᵢ (θᵢ/νᵢ + αᵢ) and ``inverse_nu_sum``
-    1/Σ(1/νᵢ), both over the samples that take part, so that the projection onto span(1) costs p
-    operations. ``B`` is that of k·B, None for a general matrix-valued kernel.
+    terms allow. ``weighted_sum`` is Σᵢ (θᵢ/νᵢ + αᵢ) and ``inverse_nu_sum`` 1/Σ(1/νᵢ), both over the
+    samples that take part, so that the projection onto span(1) costs p operations. ``B`` is that of
+    k·B, None for a general matrix-valued kernel.
+
+    ∇s(α) is kept at the samples that take part alone, output by output, so that a step adds
+    multiples of one row to p others.
     """
 
-    cdef readonly object gradient
     cdef public object weighted_sum
     cdef public double inverse_nu_sum
-    cdef double[:, ::1] alpha, theta, gradient_of
+    cdef double[:, ::1] alpha, theta, gradient
     cdef const double[:, :, ::1] terms
     cdef const double[:, ::1] B
     cdef const double[::1] nu, stiffness
-    cdef double[::1] buffer
+    cdef const int64_t[::1] active
+    cdef int64_t[::1] place
+    cdef double[::1] buffer, values
     cdef double epsilon
     cdef bint separable, offset
 
@@ -200,21 +207,33 @@ cdef class PrimalDualSteps:
               "B must have a row and a column an output")
         self.alpha, self.theta, self.terms, self.epsilon = alpha, theta, terms, epsilon
         self.nu, self.stiffness, self.B, self.offset = nu, stiffness, B, offset
-        self.gradient = np.zeros((n, p))
-        self.gradient_of = self.gradient
         self.weighted_sum = np.zeros(p)
         self.inverse_nu_sum = 0.0
         self.buffer = np.empty(8 * p)
+        self.values = np.empty(n)
+        self.place = np.empty(n, dtype=np.int64)
+        self.active = np.empty(0, dtype=np.int64)
+
+    def begin(self, const int64_t[::1] active, const double[:, ::1] gradient):
+        """Let these samples take part, in ascending order; ``gradient``, (n, p), is of all."""
+        cdef Py_ssize_t l
+        check(gradient.shape[0] == self.alpha.shape[0] and gradient.shape[1] == self.alpha.shape[1],
+              "gradient must have the shape of alpha")
+        self.active = active
+        self.gradient = np.ascontiguousarray(np.asarray(gradient)[np.asarray(active)].T)
+        for l in range(active.shape[0]):
+            self.place[active[l]] = l
 
     def run(self, const double[:, ::1] rows, const int64_t[::1] slots,
-            const int64_t[::1] order, const int64_t[::1] active):
-        """A step at each of the samples ``order``; the gradient is kept at the samples ``active``.
+            const int64_t[::1] order):
+        """A step at each of the samples ``order``, all of which take part.
 
         Row i of the scalar kernel is rows[slots[i]], n numbers where the kernel is k·B, and the
         p×(n·p) block of a general matrix-valued kernel otherwise.
         """
         cdef double[::1] weighted_sum = self.weighted_sum
-        cdef double[:, ::1] alpha = self.alpha, theta = self.theta, gradient = self.gradient_of
+        cdef double[:, ::1] alpha = self.alpha, theta = self.theta, gradient = self.gradient
+        cdef const int64_t[::1] active = self.active
         cdef Py_ssize_t t, i, j, l, k, p = alpha.shape[1], n = alpha.shape[0]
         cdef Py_ssize_t m = active.shape[0], steps = order.shape[0]
         cdef double* work = &self.buffer[0]
@@ -225,14 +244,13 @@ cdef class PrimalDualSteps:
         cdef double* mapped = work + 7 * p
         cdef double bar, largest, value
         cdef const double* row
-        cdef double* g
         check(slots.shape[0] == n and rows.shape[1] == (n if self.separable else p * n * p),
               "rows must have a number a sample, or p times p of them, and slots one")
         with nogil:
             for t in range(steps):
                 i = order[t]
                 for j in range(p):
-                    value = gradient[i, j]
+                    value = gradient[j, self.place[i]]
                     if self.offset:
                         bar = weighted_sum[j] * self.inverse_nu_sum
                         value += 2.0 * bar - theta[i, j]
@@ -256,17 +274,17 @@ cdef class PrimalDualSteps:
                         mapped[j] = 0.0
                         for k in range(p):
                             mapped[j] += self.B[j, k] * moved[k]
-                    for l in range(m):
-                        g = &gradient[active[l], 0]
-                        value = row[active[l]]
-                        for j in range(p):
-                            g[j] += value * mapped[j]
+                    if m < n:
+                        for l in range(m):
+                            self.values[l] = row[active[l]]
+                        row = &self.values[0]
+                    for j in range(p):
+                        add_multiple(mapped[j], row, &gradient[j, 0], m)
                     continue
                 for k in range(p):
                     if moved[k] == 0.0:
                         continue
                     value = moved[k]
-                    for l in range(m):
-                        g = &gradient[active[l], 0]
-                        for j in range(p):
-                            g[j] += value * row[k * n * p + active[l] * p + j]
+                    for j in range(p):
+                        for l in range(m):
+                            gradient[j, l] += value * row[k * n * p + active[l] * p + j]

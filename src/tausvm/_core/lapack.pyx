@@ -16,6 +16,8 @@ ctypedef void (*Factorise)(char*, int*, void*, int*, int*) noexcept nogil
 ctypedef void (*Solve)(char*, int*, int*, void*, int*, void*, int*, int*) noexcept nogil
 ctypedef void (*SolveTriangular)(
     char*, char*, char*, int*, int*, void*, int*, void*, int*, int*) noexcept nogil
+ctypedef void (*SolveVector)(
+    char*, char*, char*, int*, const void*, int*, void*, int*) noexcept nogil
 ctypedef void (*Multiply)(char*, char*, int*, int*, int*, float*, const void*, int*, const void*, int*,
                           float*, void*, int*) noexcept nogil
 ctypedef void (*SolveRight)(char*, char*, char*, char*, int*, int*, float*, const void*, int*, void*,
@@ -58,10 +60,18 @@ cdef Solve spotrs = <Solve>routine("spotrs", "ciiririi")
 cdef Solve dpotrs = <Solve>routine("dpotrs", "ciiririi")
 cdef SolveTriangular strtrs = <SolveTriangular>routine("strtrs", "ccciiririi")
 cdef SolveTriangular dtrtrs = <SolveTriangular>routine("dtrtrs", "ccciiririi")
+cdef SolveVector strsv = <SolveVector>routine("strsv", "ccciriri", cython_blas)
+cdef SolveVector dtrsv = <SolveVector>routine("dtrsv", "ccciriri", cython_blas)
 cdef Eigen ssyevd = <Eigen>routine("ssyevd", "ccirirriiii")
 cdef Multiply sgemm = <Multiply>routine("sgemm", "cciiirririrri", cython_blas)
 cdef SolveRight strsm = <SolveRight>routine("strsm", "cccciirriri", cython_blas)
 cdef Square ssyrk = <Square>routine("ssyrk", "cciirrirri", cython_blas)
+
+
+#: up to so many columns are solved as vectors: routines for matrices take four to eight times as
+#: long for one column of order 300 to 3,000, and as long for four
+cdef enum:
+    FEW_COLUMNS = 4
 
 
 cdef void multiply(bint transposed, int rows, int columns, int inner, float factor, const float* A,
@@ -86,17 +96,27 @@ cdef int factorise_at(real* A, int n, int stride) noexcept nogil:
 
 cdef void solve_at(const real* factor, int n, int stride, real* B, int count) noexcept nogil:
     """B ← A⁻¹B, from the Cholesky factor of A."""
-    cdef int info = 0
+    cdef int info = 0, k
     cdef char lower = b"L"
-    (spotrs if real is float else dpotrs)(
-        &lower, &n, &count, <void*>factor, &stride, B, &n, &info)
+    if count > FEW_COLUMNS:
+        (spotrs if real is float else dpotrs)(
+            &lower, &n, &count, <void*>factor, &stride, B, &n, &info)
+        return
+    for k in range(count):
+        substitute(False, factor, n, stride, B + <Py_ssize_t>k * n)
+        substitute(True, factor, n, stride, B + <Py_ssize_t>k * n)
+
+
+cdef void substitute(bint transposed, const real* factor, int n, int stride, real* b) noexcept nogil:
+    """b ← L⁻¹b with L the lower triangle of ``factor``, or L⁻ᵀb where ``transposed``."""
+    cdef int one = 1
+    cdef char lower = b"L", plain = b"N", way = b"T" if transposed else b"N"
+    (strsv if real is float else dtrsv)(&lower, &way, &plain, &n, factor, &stride, b, &one)
 
 
 cdef void forward_at(const double* factor, int n, int stride, double* b) noexcept nogil:
     """b ← L⁻¹b with L the lower triangle of ``factor``."""
-    cdef int info = 0, one = 1
-    cdef char lower = b"L", plain = b"N"
-    dtrtrs(&lower, &plain, &plain, &n, &one, <void*>factor, &stride, b, &n, &info)
+    substitute(False, factor, n, stride, b)
 
 
 cdef void solve_right(const float* factor, int n, float* B, int rows) noexcept nogil:
@@ -153,10 +173,15 @@ def solve(const real[::1, :] factor, real[::1, :] B):
 
 def solve_lower(const real[::1, :] factor, real[::1, :] B):
     """B ← L⁻¹B with L the lower triangle of ``factor``."""
-    cdef int n = B.shape[0], count = B.shape[1], info = 0
+    cdef int n = B.shape[0], count = B.shape[1], info = 0, k
     cdef char lower = b"L", plain = b"N"
     check_square(factor.shape[0], factor.shape[1], n)
-    if n > 0 and count > 0:
+    if n == 0:
+        return
+    if count <= FEW_COLUMNS:
+        for k in range(count):
+            substitute(False, &factor[0, 0], n, n, &B[0, k])
+    else:
         with nogil:
             (strtrs if real is float else dtrtrs)(
                 &lower, &plain, &plain, &n, &count, <void*>&factor[0, 0], &n, &B[0, 0], &n, &info)

@@ -81,10 +81,17 @@ static inline double exp_f64(double x)
  * time, so that a column is loaded once for all of them and their sums stay in registers. Every sum
  * goes through the features in order, whatever columns and rows it is computed with. */
 
-typedef float floats_wide __attribute__((vector_size(64), aligned(4), may_alias));
-typedef double doubles_wide __attribute__((vector_size(64), aligned(8), may_alias));
-typedef int32_t floats_wide_bits __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int64_t doubles_wide_bits __attribute__((vector_size(64), aligned(8), may_alias));
+#define DEFINE_VECTORS(BYTES, FLOATS, DOUBLES)                                         \
+    typedef float FLOATS __attribute__((vector_size(BYTES), aligned(4), may_alias));   \
+    typedef double DOUBLES __attribute__((vector_size(BYTES), aligned(8), may_alias)); \
+    typedef int32_t FLOATS##_bits __attribute__((vector_size(BYTES), aligned(4), may_alias)); \
+    typedef int64_t DOUBLES##_bits __attribute__((vector_size(BYTES), aligned(8), may_alias))
+
+#ifdef __x86_64__
+DEFINE_VECTORS(32, floats_usual, doubles_usual);
+#else
+DEFINE_VECTORS(16, floats_usual, doubles_usual);
+#endif
 
 #define SQUARE(V, I, D) ((D) * (D))
 /* without the sign's bit */
@@ -135,8 +142,8 @@ typedef int64_t doubles_wide_bits __attribute__((vector_size(64), aligned(8), ma
         point[r] = points + (i + (r < rows ? r : rows - 1)) * d
 
 /* out[places[i]][j] = exp(-gamma * distance of points[i] to column j) */
-#define DEFINE_DISTANCE_ROWS(NAME, T, EXP, DISTANCES)                                  \
-    static TAUSVM_CLONES void NAME(                                                    \
+#define DEFINE_DISTANCE_ROWS(NAME, T, EXP, DISTANCES, COPIES)                          \
+    static COPIES void NAME(                                                    \
         const T *restrict xt, int64_t stride, const T *restrict points, int64_t count, \
         int64_t d, int64_t n, T gamma, T *restrict out, int64_t out_stride,            \
         const int64_t *restrict places)                                                \
@@ -157,8 +164,8 @@ typedef int64_t doubles_wide_bits __attribute__((vector_size(64), aligned(8), ma
     }
 
 /* out[j] += sum over i of beta[i] * exp(-gamma * distance of points[i] to column j) */
-#define DEFINE_DISTANCE_SUMS(NAME, T, EXP, DISTANCES)                                  \
-    static TAUSVM_CLONES void NAME(                                                    \
+#define DEFINE_DISTANCE_SUMS(NAME, T, EXP, DISTANCES, COPIES)                          \
+    static COPIES void NAME(                                                    \
         const T *restrict xt, int64_t stride, const T *restrict points, int64_t count, \
         int64_t d, int64_t n, T gamma, const double *restrict beta, double *restrict out) \
     {                                                                                  \
@@ -184,21 +191,35 @@ typedef int64_t doubles_wide_bits __attribute__((vector_size(64), aligned(8), ma
         }                                                                              \
     }
 
-#define DEFINE_DISTANCE(SHAPE, T, EXP, V, I, TERM)                                     \
-    DEFINE_DISTANCES(SHAPE##_distances, T, V, I, TERM)                                 \
-    DEFINE_DISTANCE_ROWS(SHAPE##_rows, T, EXP, SHAPE##_distances)                      \
-    DEFINE_DISTANCE_SUMS(SHAPE##_sums, T, EXP, SHAPE##_distances)
+#define DEFINE_DISTANCE(SHAPE, T, EXP, V, TERM, COPIES)                                \
+    DEFINE_DISTANCES(SHAPE##_distances, T, V, V##_bits, TERM)                          \
+    DEFINE_DISTANCE_ROWS(SHAPE##_rows, T, EXP, SHAPE##_distances, COPIES)              \
+    DEFINE_DISTANCE_SUMS(SHAPE##_sums, T, EXP, SHAPE##_distances, COPIES)
 
-DEFINE_DISTANCE(rbf_f32, float, exp_f32, floats_wide, floats_wide_bits, SQUARE)
-DEFINE_DISTANCE(rbf_f64, double, exp_f64, doubles_wide, doubles_wide_bits, SQUARE)
-DEFINE_DISTANCE(laplacian_f32, float, exp_f32, floats_wide, floats_wide_bits, SIZE)
-DEFINE_DISTANCE(laplacian_f64, double, exp_f64, doubles_wide, doubles_wide_bits, SIZE)
+DEFINE_DISTANCE(rbf_f32, float, exp_f32, floats_usual, SQUARE, TAUSVM_CLONES)
+DEFINE_DISTANCE(rbf_f64, double, exp_f64, doubles_usual, SQUARE, TAUSVM_CLONES)
+DEFINE_DISTANCE(laplacian_f32, float, exp_f32, floats_usual, SIZE, TAUSVM_CLONES)
+DEFINE_DISTANCE(laplacian_f64, double, exp_f64, doubles_usual, SIZE, TAUSVM_CLONES)
+
+#ifdef TAUSVM_WIDE
+DEFINE_VECTORS(64, floats_wide, doubles_wide);
+DEFINE_DISTANCE(wide_rbf_f32, float, exp_f32, floats_wide, SQUARE, TAUSVM_WIDE)
+DEFINE_DISTANCE(wide_rbf_f64, double, exp_f64, doubles_wide, SQUARE, TAUSVM_WIDE)
+DEFINE_DISTANCE(wide_laplacian_f32, float, exp_f32, floats_wide, SIZE, TAUSVM_WIDE)
+DEFINE_DISTANCE(wide_laplacian_f64, double, exp_f64, doubles_wide, SIZE, TAUSVM_WIDE)
+#define BY_WIDTH(NAME) (TAUSVM_HAS_WIDE ? wide_##NAME : NAME)
+#else
+#define BY_WIDTH(NAME) NAME
+#endif
+
 #define distance_rows(SQUARED, XT, ...) _Generic((XT),                                 \
-    const float *: (SQUARED) ? rbf_f32_rows : laplacian_f32_rows,                      \
-    const double *: (SQUARED) ? rbf_f64_rows : laplacian_f64_rows)(XT, __VA_ARGS__)
+    const float *: (SQUARED) ? BY_WIDTH(rbf_f32_rows) : BY_WIDTH(laplacian_f32_rows),  \
+    const double *: (SQUARED) ? BY_WIDTH(rbf_f64_rows) : BY_WIDTH(laplacian_f64_rows)) \
+    (XT, __VA_ARGS__)
 #define distance_sums(SQUARED, XT, ...) _Generic((XT),                                 \
-    const float *: (SQUARED) ? rbf_f32_sums : laplacian_f32_sums,                      \
-    const double *: (SQUARED) ? rbf_f64_sums : laplacian_f64_sums)(XT, __VA_ARGS__)
+    const float *: (SQUARED) ? BY_WIDTH(rbf_f32_sums) : BY_WIDTH(laplacian_f32_sums),  \
+    const double *: (SQUARED) ? BY_WIDTH(rbf_f64_sums) : BY_WIDTH(laplacian_f64_sums)) \
+    (XT, __VA_ARGS__)
 
 /* ---- RBF from inner products (many features): d^2 = |a|^2 + |b|^2 - 2 a.b ---- */
 

@@ -20,7 +20,7 @@ from .checks cimport check, check_places
 
 cdef extern from "path_loops.h" nogil:
     double path_dot(const double*, const double*, int64_t)
-    void path_axpy(double, const double*, double*, int64_t)
+    void add_multiple(double, const double*, double*, int64_t)
     void path_solve(const double*, int64_t, int64_t, double*)
     void path_solve_two(const double*, int64_t, int64_t, double*, double*)
     void path_rates(const double*, int64_t, const int64_t*, const double*, int64_t, const double*,
@@ -480,7 +480,7 @@ cdef class PathCore:
         self.t += step
         for k in range(self.free.size):
             self.beta[self.free.index[k]] += step * self.delta[k]
-        path_axpy(step, &self.rate[0], &self.residual[0], self.K.shape[0])
+        add_multiple(step, &self.rate[0], &self.residual[0], self.K.shape[0])
         for k in range(self.free.size):
             self.residual[self.free.index[k]] = 0
         self.offset += step * self.offset_rate
@@ -510,7 +510,7 @@ cdef class PathCore:
     cdef void drive_by(self, int64_t i, double change) noexcept nogil:
         """The bound that point i is at begins to move, or to stand; many bounds always stand."""
         if change != 0:
-            path_axpy(change, &self.K[i, 0], &self.drive[0], self.K.shape[0])
+            add_multiple(change, &self.K[i, 0], &self.drive[0], self.K.shape[0])
             self.drive_sum += change
 
     cdef int shift_offset(self) noexcept nogil:

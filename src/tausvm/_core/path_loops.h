@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "clones.h"
+#include "products.h"
 
 #define PATH_LANES 8
 #define PATH_STRIP 1024 /* columns at a time: the sums stay in L1 while rows stream by */
@@ -27,14 +27,6 @@ TAUSVM_CLONES static double path_dot(const double *restrict a, const double *res
     return sum;
 }
 
-/* y += alpha x */
-TAUSVM_CLONES static void path_axpy(double alpha, const double *restrict x, double *restrict y,
-                                  int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        y[i] += alpha * x[i];
-}
-
 /* x <- A^-1 x, A = L L' with L by rows */
 TAUSVM_CLONES static void path_solve(const double *restrict L, int64_t stride, int64_t size,
                                      double *restrict x)
@@ -43,7 +35,7 @@ TAUSVM_CLONES static void path_solve(const double *restrict L, int64_t stride, i
         x[i] = (x[i] - path_dot(L + i * stride, x, i)) / L[i * stride + i];
     for (int64_t i = size - 1; i >= 0; i--) {
         x[i] /= L[i * stride + i];
-        path_axpy(-x[i], L + i * stride, x, i);
+        add_multiple(-x[i], L + i * stride, x, i);
     }
 }
 
@@ -59,9 +51,9 @@ TAUSVM_CLONES static void path_solve_two(const double *restrict L, int64_t strid
     for (int64_t i = size - 1; i >= 0; i--) {
         const double *restrict row = L + i * stride;
         x[i] /= row[i];
-        path_axpy(-x[i], row, x, i);
+        add_multiple(-x[i], row, x, i);
         z[i] /= row[i];
-        path_axpy(-z[i], row, z, i);
+        add_multiple(-z[i], row, z, i);
     }
 }
 

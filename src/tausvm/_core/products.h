@@ -1,4 +1,4 @@
-/* Sums of products with rows of a kernel matrix, in double precision. */
+/* Sums of products with rows of a kernel matrix, and multiples of them, in double precision. */
 #ifndef TAUSVM_PRODUCTS_H
 #define TAUSVM_PRODUCTS_H
 
@@ -23,6 +23,14 @@
 
 DEFINE_ROW_PRODUCT(row_product, float)
 DEFINE_ROW_PRODUCT(exact_product, double)
+
+/* y += factor x */
+static TAUSVM_CLONES void add_multiple(double factor, const double *restrict x,
+                                       double *restrict y, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++)
+        y[k] += factor * x[k];
+}
 
 /* a rotation of a column of a factor and a vector: column = (column + s x) / c, x = c x - s column */
 static TAUSVM_CLONES void rotate_column(double *restrict column, double *restrict x, double c,

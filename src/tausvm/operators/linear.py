@@ -333,6 +333,7 @@ class LinearOperator(Operator):
                 self.pause()
                 work(begin, min(begin + step, edges[k + 1]), k)
 
-        share_out(part, list(range(parts)), min(parts, thread_count()))
+        # short products do not even ask for the threads there are
+        share_out(part, range(parts), 1 if parts == 1 else min(parts, thread_count()))
         if name and self.entries >= self.portions.timed:
             self.common.pace[name] = (time.perf_counter() - started) / self.entries

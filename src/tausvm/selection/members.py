@@ -227,7 +227,8 @@ def solved_from(
     if member.start is not None:
         beta = problem.feasible(problem.units.into(member.start))
         best = Monitor(problem, options, "selection").result(Point.of(beta), 0)
-        if problem.n <= committee.rounding_rows and best.dual_gap > committee.rounding_gap:
+        few = problem.n <= committee.rounding_rows and problem.repeats
+        if few and best.dual_gap > committee.rounding_gap:
             best = None
     names: list[str | Solver] = [member.machine.solver]
     if best is not None and names == ["auto"]:

@@ -73,8 +73,8 @@ class CommitteeSettings:
     few_rows: int = 600
     #: if each has seen this share of the rows
     nearly_all: float = 0.7
-    #: up to this many rows members are solved to rounding: weights then count as copies to the last
-    #: digits
+    #: up to this many rows, where some may be copies or have weights, members are solved to
+    #: rounding: weights then count as copies to the last digits
     rounding_rows: int = 60
     #: the relative gap that rounding leaves at most: 1e-12 to 1e-10 where rows are so few
     rounding_gap: float = 1e-8

@@ -48,8 +48,8 @@ class Auto(Solver):
 
     #: up to this many samples a few factors take less than steps that end in them
     few_samples: int = 200
-    #: up to this many a solve takes a few milliseconds whatever the tolerance: it is done to
-    #: this gap, so that weights and copies of rows, say, give the same function
+    #: up to this many rows, where some may be copies or have weights, are solved to this gap, so
+    #: that weights and copies give the same function
     tiny_samples: int = 75
     to_rounding: float = 1e-10
     newton: Newton = field(default_factory=Newton)
@@ -59,18 +59,12 @@ class Auto(Solver):
     #: passes of ``primal_dual_cd`` after an interior point that rounding stopped: about the work
     #: of a few of its steps
     rescue_passes: int = 1000
-    #: passes after which their end is foretold, or more that take so many nanoseconds: gaps of few
-    #: samples rise and fall. And passes that are taken without a thought of the interior-point
-    #: method, whose cost has to be looked for
-    trial_passes: int = 30
-    trial_cost: float = 5e6
-    sure_passes: float = 50.0
 
     def table(self) -> list[Row]:
         """From the top: the first row that applies."""
         return [
             Row(
-                f"several levels or outputs, at most {self.tiny_samples} samples",
+                f"several levels or outputs, at most {self.tiny_samples} samples, with copies",
                 lambda problem: problem.grouped and self._tiny(problem),
                 self.joint_interior_point,
                 "some 10 ms, to rounding",
@@ -101,7 +95,7 @@ class Auto(Solver):
 
     def _tiny(self, problem: Problem) -> bool:
         roomy = not problem.grouped or self.joint_interior_point.fits(problem)
-        return problem.n <= self.tiny_samples and roomy
+        return problem.n <= self.tiny_samples and roomy and problem.repeats
 
     def choose(self, problem: Problem) -> Row:
         """The row that applies."""
@@ -125,16 +119,23 @@ class Auto(Solver):
         return result
 
     def _joint(self, problem: Problem, options: SolverOptions, start: Point | None) -> SolverResult:
-        """Passes while they promise to arrive before the interior-point method."""
-        trail, a_pass = Trail(), self.primal_dual_cd.cost_of_pass(problem)
-        trial = max(self.trial_passes, self.trial_cost / a_pass)
+        """Passes while they promise to arrive before the interior-point method.
+
+        With corners their gap falls about as the inverse square of the passes, from the first ten
+        on; without, ever as fast.
+        """
+        trail, interior_point = Trail(), self.joint_interior_point
+        smooth, a_pass = problem.terms.outputs.smooth, self.primal_dual_cd.cost_of_pass(problem)
 
         def slow(n_iter: int, gap: float) -> bool:
             trail.note(n_iter, gap)
-            left = trail.slowed_work_left(options.tol)
-            if n_iter < trial or left <= self.sure_passes:
+            if n_iter == 0:
                 return False
-            return (n_iter + left) * a_pass > self.joint_interior_point.cost(problem)
+            passes = (trail.work_left if smooth else trail.square_work_left)(options.tol)
+            left = passes * a_pass
+            if left <= interior_point.least_cost(problem):
+                return False
+            return left > interior_point.cost(problem)
 
         first = self.primal_dual_cd.watched(problem, options, start, slow)
         if first.status is not Status.NUMERICAL_ERROR:
@@ -185,7 +186,7 @@ def explain(problem: Problem, auto: Auto | LinearAuto | None = None) -> str:
     >>> y = np.arange(4.0)
     >>> terms = Pinball(0.5).dual_terms(y, np.ones(4))
     >>> print(explain(Problem(GivenKernel(np.eye(4)), y, terms, offset=True)))
-       interior_point   several levels or outputs, at most 75 samples
+       interior_point   several levels or outputs, at most 75 samples, with copies
                         (some 10 ms, to rounding)
        primal_dual_cd   several levels or outputs; interior_point where it promises to be faster
                         (30 to 100 passes at small C; ten to twenty steps at any)

@@ -173,6 +173,14 @@ class Problem:
         """Whether there are several levels or outputs, coupled by their terms."""
         return isinstance(self.terms, GroupTerms)
 
+    @property
+    def repeats(self) -> bool:
+        """Whether rows may stand for several: costs are unlike, or targets alike as copies' are."""
+        terms = self.terms.outputs if self.grouped else self.terms
+        if (terms.numbers != terms.numbers[:, :1]).any():
+            return True
+        return len(np.unique(self.y, axis=0)) < self.n
+
     # ---- points ----
 
     def feasible(self, beta: Array) -> Array:

@@ -42,14 +42,10 @@ class Trail:
             return 0.0
         return math.log(now / tol) * (work - past[-1][0]) / math.log(before / now)
 
-    def slowed_work_left(self, tol: float) -> float:
-        """The same where the fall slows down: what is left has been foretold too small before, by
-        about as much as it is now, and will be again."""
-        left, work = self.work_left(tol), self.entries[-1][0]
-        then = Trail()
-        then.entries = [entry for entry in self.entries if entry[0] <= self.PAST * work]
-        foretold = then.work_left(tol) if then.entries else math.inf
-        if not 0 < foretold < math.inf:
-            return left
-        slowing = (left + work - then.entries[-1][0]) / foretold
-        return left * max(slowing, 1.0) ** 2
+    def square_work_left(self, tol: float) -> float:
+        """The same where gap / (1 − gap) falls as the square of the work does: the smallest gap and
+        the work so far say it all."""
+        now = min(gap for _, gap in self.entries)
+        if now <= tol:
+            return 0.0
+        return self.entries[-1][0] * (math.sqrt(now / tol / max(1.0 - now, 1e-300)) - 1.0)

@@ -146,17 +146,27 @@ def factor_of(operator: MatrixOperator, equations: Equations) -> Factor | None:
     return found
 
 
+def largest_rank(operator: MatrixOperator, equations: Equations) -> int:
+    """The most columns of a pivoted Cholesky factor that are looked for."""
+    n, p = operator.shape
+    if isinstance(operator, SeparableKernel):
+        affordable = int(np.sqrt(equations.reduced_work(n, p) / n))
+        return min(n, affordable, _most_columns(n, operator.room))
+    dense = n * p <= equations.dense
+    rank = n * p // 2 if dense else int(np.sqrt(equations.work(n, p) / (n * p)))
+    return min(rank, n * p, _most_columns(n * p, operator.room))
+
+
 def _plain(operator: MatrixOperator, equations: Equations) -> PlainFactor | None:
     """As many columns as matter, or as a step may take; None where K itself is cheaper."""
     n, p = operator.shape
     dense = n * p <= equations.dense
     index = np.arange(p)
     diagonal = operator.diagonal
-    rank = n * p // 2 if dense else int(np.sqrt(equations.work(n, p) / (n * p)))
     F, rest = pivoted_cholesky(
         lambda at: operator.column(at // p, at % p).ravel(),
         np.ascontiguousarray(diagonal[:, index, index]).ravel(),
-        min(rank, n * p, _most_columns(n * p, operator.room)),
+        largest_rank(operator, equations),
         equations.exact,
         operator.pause,
     )
@@ -173,8 +183,7 @@ def _plain(operator: MatrixOperator, equations: Equations) -> PlainFactor | None
 def _kronecker(operator: SeparableKernel, equations: Equations) -> KroneckerFactor:
     """As many columns as matter, or as a step may take."""
     n, p = operator.shape
-    limit = equations.reduced_work(n, p)
-    most = min(n, int(np.sqrt(limit / n)), _most_columns(n, operator.room))
+    limit, most = equations.reduced_work(n, p), largest_rank(operator, equations)
     M = operator.output_factor
     diagonal = np.diagonal(operator.K).copy()
     weights = np.square(M).sum(axis=0)
@@ -182,8 +191,10 @@ def _kronecker(operator: SeparableKernel, equations: Equations) -> KroneckerFact
 
     def hopeless(columns: int, left: float) -> bool:
         # every eigenvector of B that this does not serve takes more columns than there are
+        if _alike_work(n, columns, 1) <= limit:
+            return False
         longer = int((left * weights > floor / len(weights)).sum())
-        return _work(n, [columns] * longer) > limit and _work(n, [columns]) > limit
+        return _alike_work(n, columns, longer) > limit
 
     L, _ = pivoted_cholesky(
         operator.K.__getitem__, diagonal, most, equations.exact, operator.pause, hopeless
@@ -248,6 +259,11 @@ def _work(n: int, ranks: list[int]) -> float:
     """Operations to form and to factorise reduced equations."""
     sums = np.cumsum([0, *ranks])
     return n * float(np.dot(ranks, sums[1:])) * 2.0 + float(sums[-1]) ** 3 / 3.0
+
+
+def _alike_work(n: int, rank: int, count: int) -> float:
+    """The same for so many equal ranks."""
+    return float(n * rank**2 * count * (count + 1)) + float(count * rank) ** 3 / 3.0
 
 
 def _factor_bytes(rows: int, columns: int) -> float:

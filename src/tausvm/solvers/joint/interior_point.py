@@ -23,7 +23,7 @@ from ..monitor import Monitor
 from ..problem import Point, Problem
 from ..result import SolverOptions, SolverResult, Status
 from ..solver import Solver
-from .factors import factor_of
+from .factors import factor_of, largest_rank
 from .iterate import Iterate
 from .posing import good_enough
 from .settings import Cones, Equations
@@ -63,12 +63,15 @@ class JointInteriorPoint(Solver):
     settling: float = 1e-2
     finest: float = 1e-13
     #: for estimates of the cost: steps of a solve, with corners and without, nanoseconds of a step
-    #: beside its equations, of an operation of theirs, and of a pair of rows and output
-    typical_steps: int = 15
+    #: and of an output in it beside their equations, of an operation of these, of a pair of rows
+    #: and output, and of a column of a factor of K that is looked for
+    typical_steps: int = 10
     smooth_steps: int = 6
-    step_cost: float = 5e5
-    operation_cost: float = 0.03
-    pair_cost: float = 10.0
+    step_cost: float = 4e5
+    output_cost: float = 2e5
+    operation_cost: float = 0.02
+    pair_cost: float = 4.0
+    column_cost: float = 1e4
     cones: Cones = field(default_factory=Cones)
     equations: Equations = field(default_factory=Equations)
 
@@ -98,9 +101,21 @@ class JointInteriorPoint(Solver):
         """Memory for n rows of p outputs, beside the kernel matrix and factors of it."""
         return system_bytes(n, p, self.equations)
 
+    def least_cost(self, problem: Problem) -> float:
+        """Nanoseconds of a solve without its equations, but with the search for a factor of K."""
+        n, p = problem.operator.shape
+        cost = self._steps(problem) * (self.step_cost + self.output_cost * p)
+        if n * p > self.equations.few and self.equations not in problem.operator.kept:
+            rank = largest_rank(problem.operator, self.equations)
+            cost += rank * (self.column_cost + self.operation_cost * n * rank)
+        return cost
+
+    def _steps(self, problem: Problem) -> int:
+        return self.smooth_steps if problem.terms.outputs.smooth else self.typical_steps
+
     def cost(self, problem: Problem) -> float:
-        """Nanoseconds of a solve, roughly: 100 to 1,600 rows of 3 and 9 levels within a factor of
-        three. A factor of K is looked for, and kept with it."""
+        """Nanoseconds of a solve, roughly: 50 to 1,500 rows of 3 and 9 levels within a factor of
+        two, more for corners at C above 100. A factor of K is looked for, and kept with it."""
         n, p = problem.operator.shape
         factor = (
             None if n * p <= self.equations.few else factor_of(problem.operator, self.equations)
@@ -110,8 +125,7 @@ class JointInteriorPoint(Solver):
             a_step = self.operation_cost * operations
         else:
             a_step = p * (self.operation_cost * n**3 / 3.0 + self.pair_cost * n**2)
-        steps = self.smooth_steps if problem.terms.outputs.smooth else self.typical_steps
-        return steps * (a_step + self.step_cost)
+        return self._steps(problem) * (a_step + self.step_cost + self.output_cost * p)
 
     def fits(self, problem: Problem) -> bool:
         """Whether there is room for that."""

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from ..._core.terms import conjugates, responses
 from ..monitor import Estimate, Monitor
 from ..problem import EPS, Held, Point, Problem
-from ..result import Status
+from ..result import Status, relative_gap
 from .steps import NewtonSteps, certifiable
 from .systems import Systems
 
@@ -184,8 +184,9 @@ class ProximalSteps:
         care = self.settings.care
         self.point, self.pulled, _ = state
         self._look(state.fitted)
-        # a slow fall after a wide reach would never end
-        self.reach *= (care if self.fall < 1.0 / care else 1.0) / self.fall
+        # a slow fall after a wide reach would never end; the same step of all rows would fail again
+        wider = self.whole or self.fall < 1.0 / care
+        self.reach *= (care if wider else 1.0) / self.fall
         self.fewest = int(self.fewest * care)
         self.careful = True
 
@@ -201,17 +202,21 @@ class ProximalSteps:
     def _first_reach(self, started: bool) -> float:
         """From the best constant it is that of a row in the middle.
 
-        A start whose w is that of its β has rows that differ from what they are asked for, and
-        begins as far as these are. One of another level has the first step from the best constant
-        behind it; its own gap says little, since at a large C its β is worth less here than β = 0.
+        On the way from there the gap falls as the square of the reach does, so a start whose w is
+        that of its β begins where that way would be, or as far as rows are from what they are asked
+        for. One of another level has the first step from the best constant behind it; its own gap
+        says little, since at a large C its β is worth less here than β = 0.
         """
         if not started:
             return _middle(self.distance)
         problem, away = self.problem, self.point.function - self.pulled
-        reach, (_, dual) = self._to_go(), self.objectives()
+        residual = problem.y - (problem.constant if problem.offset else 0.0)
+        whole = _middle(np.abs(np.abs(residual) - problem.terms.kink))
+        reach, (primal, dual) = self._to_go(), self.objectives()
         if dual < 0 or np.abs(away).max() > EPS**0.5 * np.abs(self.pulled).max():
-            residual = problem.y - (problem.constant if problem.offset else 0.0)
-            reach = min(reach, self.fall * _middle(np.abs(np.abs(residual) - problem.terms.kink)))
+            reach = min(reach, self.fall * whole)
+        else:
+            reach = max(reach, whole * min(relative_gap(primal, dual), 1.0) ** 0.5)
         return max(reach, self.least)
 
     def _to_go(self) -> float:
