@@ -13,8 +13,18 @@ import pytest
 import scipy.sparse as sp
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from tausvm import SVR, ExpectileSVR, LinearSVR, LinearSVRCV, QuantileSVR, TauPathSVR, threads
-from tausvm.operators import LinearOperator, Operator, Portions
+from tausvm import (
+    SVR,
+    ExpectileSVR,
+    JointQuantileSVR,
+    LinearSVR,
+    LinearSVRCV,
+    QuantileSVR,
+    TauPathSVR,
+    threads,
+)
+from tausvm.operators import LinearOperator, Operator, Portions, SeparableKernel
+from tausvm.solvers.joint.factors import KroneckerFactor
 from tausvm.threads import (
     _libraries,
     _set_threads,
@@ -205,6 +215,24 @@ def test_a_fit_has_the_same_bits_in_any_number_of_threads(machine, kernel, featu
             warnings.simplefilter("ignore")
             model.fit(Z, y)
         found.append((model.dual_coef_, model.intercept_, model.predict(Z), model.dual_gap_))
+    for other in found[1:]:
+        for first, second in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("solver", ["interior_point", "primal_dual_cd"])
+def test_a_joint_fit_has_the_same_bits_in_any_number_of_threads(solver, monkeypatch):
+    rng = np.random.default_rng(1)
+    Z = rng.normal(size=(300, 5))
+    y = np.sin(Z[:, 0]) + 0.3 * rng.normal(size=300)
+    monkeypatch.setattr(SeparableKernel, "piece", 64 * 300)
+    monkeypatch.setattr(KroneckerFactor, "shared", 0.0)
+    found = []
+    for count in (1, 2, 3):
+        monkeypatch.setattr(threads, "_processors", lambda count=count: count)
+        monkeypatch.setenv("OMP_NUM_THREADS", str(count))
+        model = JointQuantileSVR(tau=[0.2, 0.5, 0.8], C=0.1, solver=solver).fit(Z, y)
+        found.append((model.dual_coef_, model.intercept_, model.dual_gap_))
     for other in found[1:]:
         for first, second in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(first, second)

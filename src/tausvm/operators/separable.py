@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..threads import share_out, thread_count
 from .base import SECONDS_AN_ENTRY
 from .matrix import Index, MatrixOperator
 
@@ -15,8 +17,6 @@ Array = NDArray[np.float64]
 
 #: eigenvalues of B up to this share of the largest are rounding
 NEGLIGIBLE = 1e-14
-#: entries of the matrix between two moments at which a product may be ended
-PIECE = 1 << 25
 
 
 class SeparableKernel(MatrixOperator):
@@ -30,6 +30,10 @@ class SeparableKernel(MatrixOperator):
         Where k(x, x') = ⟨x, x'⟩: products then are those of the weights, as predictions are,
         and round like them.
     """
+
+    #: entries of the matrix that a thread takes at a time: a millisecond or two, after which a
+    #: product may be ended
+    piece: ClassVar[int] = 1 << 21
 
     def __init__(self, K: Array, B: Array, features: Any = None) -> None:
         self.features = features
@@ -58,13 +62,16 @@ class SeparableKernel(MatrixOperator):
             return np.asarray(self.features @ np.asarray(weights @ self.features[support]).T)
         n = len(self.K)
         mixed = beta @ self.B
-        step = max(1, PIECE // max(n, 1))
+        step = max(1, self.piece // max(n, 1))
         if step >= n:
             return np.asarray(self.K @ mixed)
         out = np.empty(beta.shape)
-        for start in range(0, n, step):
+
+        def part(start: int, halted: Callable[[], bool]) -> None:
             self.pause()
             np.matmul(self.K[start : start + step], mixed, out=out[start : start + step])
+
+        share_out(part, range(0, n, step), thread_count())
         return out
 
     @property

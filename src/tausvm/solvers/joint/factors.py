@@ -8,12 +8,13 @@ matter for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...operators import MatrixOperator, SeparableKernel
+from ...threads import share_out, thread_count
 from .settings import Equations
 
 Array = NDArray[np.float64]
@@ -50,6 +51,9 @@ class KroneckerFactor:
     them, many for the large eigenvalues of B and few for the small ones.
     """
 
+    #: multiply-adds of a product from which on it is shared out to threads: some two milliseconds
+    shared: ClassVar[float] = 1e8
+
     def __init__(self, L: Array, M: Array, ranks: Sequence[int], left: Array | None) -> None:
         self.M, self.left = M, left
         self.pieces = [np.ascontiguousarray(L[:, :r]) for r in ranks]
@@ -75,12 +79,16 @@ class KroneckerFactor:
         small = np.ascontiguousarray((self.M.T @ inverse @ self.M).transpose(1, 2, 0))
         out = np.empty((self.order, self.order), order="F")
         parts = self._parts()
-        for a, (first, rows) in enumerate(parts):
-            for b in range(a + 1):
-                second, columns = parts[b]
-                block = _product_in_pieces(first, small[a, b], second, pause)
-                out[rows, columns] = block
-                out[columns, rows] = block.T
+
+        def block(pair: tuple[int, int], halted: Callable[[], bool]) -> None:
+            (first, rows), (second, columns) = parts[pair[0]], parts[pair[1]]
+            product = _product_in_pieces(first, small[pair], second, pause)
+            out[rows, columns] = product
+            out[columns, rows] = product.T
+
+        pairs = [(a, b) for a in range(len(parts)) for b in range(a + 1)]
+        work = float(len(self.pieces[0])) * self.order**2
+        share_out(block, pairs, thread_count() if work > self.shared else 1)
         return out
 
     def cross(self, inverse: Array) -> Array:
