@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from tausvm.losses import EpsilonInsensitive, Loss, Pinball, SquaredPinball
 from tausvm.operators import LinearOperator, Tally
 from tausvm.solvers import Problem, SolverOptions, solve
-from tausvm.solvers.linear import LinearAuto, LinearNewton
+from tausvm.solvers.linear import LinearAuto, LinearNewton, warm_start
 from tausvm.solvers.linear.auto import NewtonWatch, PaceWatch, Plan
 from tausvm.solvers.linear.work import Costs, stiffness
 
@@ -67,6 +67,23 @@ def test_stiff_problems_take_more_passes(loss: Loss) -> None:
 def test_more_digits_take_more_passes() -> None:
     problem = posed(SQUARED, 1.0)
     assert costs(problem, 1e-8).passes == pytest.approx(2.0 * costs(problem).passes)
+
+
+@pytest.mark.parametrize("loss", [SQUARED, CORNERS])
+def test_newton_is_nearer_from_a_solution_nearby(loss: Loss) -> None:
+    """The other levels of a list begin there, and the interior-point method cannot."""
+    problem = posed(loss, 10.0, (300, 10))
+    cold, warm = plan(problem), LinearAuto()._plan(problem, 1e-4, started=True)
+    assert warm.way < cold.way == 1.0
+    assert warm.interior_point == cold.interior_point
+    assert warm.worth_newton(math.inf) or loss is CORNERS
+
+
+def test_levels_begin_at_their_neighbours() -> None:
+    problem = posed(SQUARED, 10.0, (300, 10))
+    first = solve(problem, options=SolverOptions(tol=1e-4))
+    second = solve(problem, options=SolverOptions(tol=1e-4), start=warm_start(problem, first))
+    assert first.solver == "interior_point" and second.solver == "newton"
 
 
 def test_constant_targets_and_empty_rows_have_a_plan() -> None:

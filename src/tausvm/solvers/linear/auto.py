@@ -42,6 +42,10 @@ class Pace:
     #: method is, whose estimates are surer: of 181 shapes none then takes more than 1.5 times the
     #: better of the two, with 0.6 and with 1 it is 13 and 5
     sure: float = 0.8
+    #: the share of its usual way that it has from the solution of a problem nearby, under squared
+    #: losses and under those with corners
+    nearby: float = 0.4
+    nearby_corners: float = 0.8
     #: what it may take before it is judged, as a share of what another is expected to take: where
     #: it is expected to be faster than that, and where it is not
     fair: float = 0.4
@@ -103,9 +107,9 @@ class LinearAuto(Solver):
             return self.dual_cd
         return self.newton if plan.worth_newton(math.inf) else self.interior_point
 
-    def _plan(self, problem: Problem, tol: float) -> Plan:
+    def _plan(self, problem: Problem, tol: float, started: bool = False) -> Plan:
         costs = Costs(problem, self.work, self.newton.systems, self.interior_point.most, tol)
-        return Plan(self.pace, costs, tol)
+        return Plan(self.pace, costs, tol, started)
 
     def solve(
         self, problem: Problem, options: SolverOptions, start: Point | None = None
@@ -114,7 +118,7 @@ class LinearAuto(Solver):
         rounding = self.smooth_rounding if problem.terms.smooth else self.rounding
         asked = options.with_(tol=min(options.tol, rounding)) if small else options
         relay = Relay(problem, Monitor(problem, asked, ""), start)
-        plan = self._plan(problem, asked.tol)
+        plan = self._plan(problem, asked.tol, started=start is not None)
         passes = PaceWatch(plan)
         if not plan.at_once:
             relay.descend(self.dual_cd, passes.slow)
@@ -168,11 +172,13 @@ class Plan:
         The pass from which on passes are judged.
     """
 
-    def __init__(self, pace: Pace, costs: Costs, tol: float) -> None:
+    def __init__(self, pace: Pace, costs: Costs, tol: float, started: bool = False) -> None:
         self.pace, self.costs, self.tol = pace, costs, tol
         self.newton, self.interior_point, self.way = costs.newton, costs.interior_point, 1.0
+        if started:
+            self.way = pace.nearby if costs.smooth else pace.nearby_corners
         hoped = pace.hopeful * costs.passes * costs.one_pass + costs.hand_over
-        self.at_once = hoped > min(self.newton, self.interior_point)
+        self.at_once = hoped > min(self.way * self.newton, self.interior_point)
         self.first = max(pace.least, min(pace.share * costs.passes, pace.most))
 
     def other(self, passes: float) -> float:
