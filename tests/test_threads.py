@@ -20,10 +20,12 @@ from tausvm import (
     LinearSVR,
     LinearSVRCV,
     QuantileSVR,
+    TauPathSVC,
     TauPathSVR,
     threads,
 )
 from tausvm.operators import LinearOperator, Operator, Portions, SeparableKernel
+from tausvm.operators.products import LinearProducts
 from tausvm.solvers.joint.factors import KroneckerFactor
 from tausvm.threads import (
     _libraries,
@@ -236,6 +238,28 @@ def test_a_joint_fit_has_the_same_bits_in_any_number_of_threads(solver, monkeypa
     for other in found[1:]:
         for first, second in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_path_has_the_same_bits_in_any_number_of_threads(sparse, monkeypatch):
+    rng = np.random.default_rng(1)
+    Z = rng.normal(size=(150, 12)) * (rng.uniform(size=(150, 12)) < 0.5)
+    y = np.where(Z[:, 0] + 0.5 * rng.normal(size=150) > 0, 1.0, -1.0)
+    for name, least in (("part_entries", 100), ("part_columns", 5), ("part_products", 1000)):
+        monkeypatch.setattr(LinearProducts, name, least)
+    monkeypatch.setattr(Operator, "shared_entries", 1)
+    found = []
+    for count in (1, 2, 3):
+        monkeypatch.setattr(threads, "_processors", lambda count=count: count)
+        monkeypatch.setenv("OMP_NUM_THREADS", str(count))
+        model = TauPathSVC(kernel="linear", C=1.0).fit(sp.csr_matrix(Z) if sparse else Z, y)
+        found.append((model.taus_, model.decision_function(Z, tau=0.3), model.dual_gap_))
+    for other in found[1:]:
+        for first, second in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(first, second)
+    monkeypatch.undo()
+    whole = TauPathSVC(kernel="linear", C=1.0).fit(Z, y)
+    np.testing.assert_allclose(whole.decision_function(Z, tau=0.3), found[0][1], atol=1e-6)
 
 
 def test_a_kernel_of_the_users_own_is_called_by_one_thread(monkeypatch):
