@@ -29,7 +29,9 @@ Array = NDArray[np.float64]
 TAU = 0.3137
 LEVELS = [0.2137, 0.5211, 0.8319]
 ROWS = 36
-EXACT = 1e-10
+EXACT = 1e-12
+#: what predictions may differ by: a gap of EXACT leaves a function its square root, times some spreads
+CLOSE = 1e-5
 
 
 class Machine(NamedTuple):
@@ -159,7 +161,7 @@ def test_predictions_follow_the_unit_and_the_mean(
     y = targets(machine, y)
     expected = predicted(fitted(machine.build(1.0, scale_C, tol=EXACT), X, y), new)
     moved = fitted(machine.build(unit, scale_C, tol=EXACT), X, unit * (y + mean))
-    np.testing.assert_allclose(predicted(moved, new) / unit - mean, expected, atol=1e-6, rtol=0)
+    np.testing.assert_allclose(predicted(moved, new) / unit - mean, expected, atol=CLOSE, rtol=0)
 
 
 @kinds
@@ -198,7 +200,7 @@ def test_the_unit_alone_without_an_offset(machine: Machine, seed: int, unit: flo
     free = {"tol": EXACT, "fit_intercept": False}
     expected = predicted(fitted(machine.build(1.0, True, **free), X, y), new)
     scaled = predicted(fitted(machine.build(unit, True, **free), X, unit * y), new)
-    np.testing.assert_allclose(scaled / unit, expected, atol=1e-6, rtol=0)
+    np.testing.assert_allclose(scaled / unit, expected, atol=CLOSE, rtol=0)
 
 
 @pytest.mark.parametrize("machine", TUNED, ids=str)
@@ -215,7 +217,7 @@ def test_a_search_chooses_the_same_point(
         assert scores[two.best_index_] == pytest.approx(scores[one.best_index_], rel=1e-3)
         return
     # features are learned by fits to the tolerance of a selection
-    atol = 1e-4 if getattr(one, "learned_", False) else 1e-6
+    atol = 1e-4 if getattr(one, "learned_", False) else CLOSE
     np.testing.assert_allclose(two.predict(new) / unit - mean, one.predict(new), atol=atol, rtol=0)
 
 
@@ -231,7 +233,7 @@ def test_order_of_rows(machine: Machine, seed: int) -> None:
     order = np.random.default_rng(seed).permutation(ROWS)
     one = fitted(machine.build(tol=EXACT), X, y)
     two = fitted(machine.build(tol=EXACT), X[order], y[order])
-    np.testing.assert_allclose(predicted(two, new), predicted(one, new), atol=1e-6, rtol=0)
+    np.testing.assert_allclose(predicted(two, new), predicted(one, new), atol=CLOSE, rtol=0)
 
 
 @pytest.mark.parametrize("machine", [*LINEAR, *JOINT, *PATH], ids=str)
@@ -244,7 +246,7 @@ def test_a_weight_is_a_repetition(machine: Machine, seed: int, scale_C: bool) ->
     one = fitted(machine.build(1.0, scale_C, tol=EXACT), X, y, weight)
     repeated = np.repeat(X, weight, axis=0), np.repeat(y, weight, axis=0)
     two = fitted(machine.build(1.0, scale_C, tol=EXACT), *repeated)
-    np.testing.assert_allclose(predicted(two, new), predicted(one, new), atol=1e-6, rtol=0)
+    np.testing.assert_allclose(predicted(two, new), predicted(one, new), atol=CLOSE, rtol=0)
 
 
 # ---- levels ----
@@ -268,7 +270,7 @@ def test_the_negative_has_the_levels_of_the_other_side(name: str, seed: int) -> 
     other = [1 - tau for tau in reversed(LEVELS)]
     one = fitted(cls(tol=EXACT, **params(LEVELS)), X, y).predict(new)
     two = fitted(cls(tol=EXACT, **params(other)), X, -y).predict(new)
-    np.testing.assert_allclose(-two[:, ::-1], one, atol=1e-6, rtol=0)
+    np.testing.assert_allclose(-two[:, ::-1], one, atol=CLOSE, rtol=0)
 
 
 @few
