@@ -30,7 +30,7 @@ TAU = 0.3137
 LEVELS = [0.2137, 0.5211, 0.8319]
 ROWS = 36
 EXACT = 1e-12
-#: what predictions may differ by: a gap of EXACT leaves a function its square root, times some spreads
+#: what predictions may differ by: a gap leaves a function the square root of it, times some spreads
 CLOSE = 1e-5
 
 

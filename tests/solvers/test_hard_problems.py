@@ -178,3 +178,21 @@ def test_newton_ends_where_all_lie_within_their_tubes():
         model = SVR(loss="squared_epsilon_insensitive", epsilon=1.0, solver=solver, C=1e3)
         model.fit(X, y)
         assert model.dual_gap_ <= model.tol
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "gamma", "C", "epsilon"),
+    [(365, 1, 3.4, 1e7, 0.01), (960, 2, 0.12, 1.6e5, 0.0), (1130, 3, 6e-3, 1.6e6, 0.0)],
+)
+def test_newton_takes_no_rounded_product_for_an_exact_one(n, d, gamma, C, epsilon):
+    """Factors solve for what they are given; β of thousands times rows in float32 is not that."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    y = np.sin(2 * X[:, 0]) + X[:, -1] + 1e-4 * rng.standard_t(3, size=n)
+    gram = CachedKernel(make_kernel("rbf", gamma), Points(X))
+    terms = SquaredPinball(0.3, epsilon=epsilon).dual_terms(y, np.full(n, C))
+    problem = Problem(gram, y, terms, True)
+    result = solve(problem, "newton", SolverOptions(tol=1e-4))
+    assert result.status is Status.SOLVED
+    other = solve(problem, options=SolverOptions(tol=1e-4))
+    assert result.primal_objective == pytest.approx(other.primal_objective, rel=2e-4)

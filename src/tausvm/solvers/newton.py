@@ -128,6 +128,8 @@ class Descent:
         self.beta, self.gradient = beta, gradient
         self.intercept = problem.best_intercept(gradient + problem.y)
         self.systems = _Systems(problem, monitor, settings)
+        #: whether the gradient has products with rows that are rounded
+        self.rounded = False
 
     def by(self, preconditioner: Nystrom | None) -> None:
         """Solve systems with a preconditioner at first; without one by factors, if they fit."""
@@ -140,8 +142,13 @@ class Descent:
         active, plus = _pattern(problem, -self.gradient - self.intercept)
         if len(active) == 0:  # all lie within their tubes: there is no system to solve
             return None
+        if self.rounded and systems.factorises(len(active)):
+            # a factor solves to the last digits, and would do so for what is rounded
+            self._look()
+            active, plus = _pattern(problem, -self.gradient - self.intercept)
         step, rise = systems.solve(active, plus, self.beta, self.gradient, self.intercept)
         change = systems.product(step)
+        self.rounded |= systems.preconditioner is not None
         length = _line_minimum(problem, self.gradient, self.intercept, step, change, change + rise)
         if length > 0:
             self.beta += length * step
@@ -150,11 +157,22 @@ class Descent:
             return True
         if not systems.sharpen():
             return None
-        # no descent is left in this f: take the β that its residuals ask for
-        self.beta[:] = problem.feasible(problem.terms.response(-self.gradient - self.intercept))
+        # no descent is left in this f: take the β that its residuals ask for, unless rounding has
+        # led here and they ask for another f
+        asked = problem.feasible(problem.terms.response(-self.gradient - self.intercept))
+        self._look()
+        there = problem.operator.product(asked) - problem.y
+        if problem.gap_from(asked, there) < problem.gap_from(self.beta, self.gradient):
+            self.beta[:], self.gradient[:] = asked, there
+            self.intercept = problem.best_intercept(there + problem.y)
+        return False
+
+    def _look(self) -> None:
+        """The gradient from the data, and the offset."""
+        problem = self.problem
         np.subtract(problem.operator.product(self.beta), problem.y, out=self.gradient)
         self.intercept = problem.best_intercept(self.gradient + problem.y)
-        return False
+        self.rounded = False
 
 
 def serves(problem: Problem) -> bool:
@@ -258,11 +276,12 @@ class _Systems:
         right = -gradient[active] - intercept - kink - ridge * beta[active]
         step = -beta
         step[active] = 0.0
-        if step.any():  # samples that came to lie inside their tube
-            right -= problem.operator.held_product(step)[active]
-        ones = np.ones(len(active))
-        if self.factorises(len(active)):
+        ones, factorised = np.ones(len(active)), self.factorises(len(active))
+        if factorised:
             self.preconditioner = None
+        if step.any():  # samples that came to lie inside their tube
+            right -= self.product(step)[active]
+        if factorised:
             factor = self._factor(active, ridge)
             solution = cholesky_solve(factor, right)
             flat = cholesky_solve(factor, ones) if problem.offset else ones
