@@ -10,6 +10,9 @@ from typing import Any
 
 #: no repeat of a run longer than this many seconds
 SLOW = 20.0
+#: a run shorter than this is repeated until then, and counts with the mean: the first call after
+#: the collector finds all caches cold
+LEAST = 0.02
 
 
 @dataclass
@@ -43,6 +46,9 @@ def alternate(sides: Sequence[Callable[[], Any]], most: int) -> list[Timing]:
 
 def _run(side: Callable[[], Any]) -> Timing:
     gc.collect()  # a Gram matrix of the run before must not cost this one its memory
-    started = time.perf_counter()
-    value = side()
-    return Timing(time.perf_counter() - started, 1, value)
+    calls, started = 0, time.perf_counter()
+    while True:
+        value = side()
+        calls, seconds = calls + 1, time.perf_counter() - started
+        if seconds >= LEAST:
+            return Timing(seconds / calls, 1, value)
