@@ -142,6 +142,12 @@ PARTS = {
         QUANTILES,
         solver("Block"),
     ),
+    "proximal steps in block": Part(
+        "they go on where faces fall apart or are singular; interior points without them",
+        solver("Block", faces=settings("Faces", failures=-1)),
+        QUANTILES,
+        solver("Block"),
+    ),
     "landmarks of Newton's conjugate gradients": Part(
         "a Nyström preconditioner for large systems; none without it",
         solver("Newton", most_rank=1),

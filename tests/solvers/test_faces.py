@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tausvm.solvers import Block, Faces, SolverOptions, solve
-from tausvm.solvers.faces import Systems, newton_on_faces
+from tausvm.solvers.faces import ProximalFaces, Systems, newton_on_faces
 from tausvm.solvers.linalg import LinAlgError
 from tausvm.solvers.monitor import Monitor
 
@@ -110,3 +110,89 @@ def test_attempts_that_turn_too_much_are_given_up():
     before = beta.copy()
     assert not newton_on_faces(problem, beta, gradient, stopped, Faces())
     np.testing.assert_array_equal(beta, before)
+
+
+def noise_free(n, C, offset, copies=False):
+    """Targets without noise: every variable ends inside, on a matrix that is nearly singular."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2
+    if copies:  # of rows, with targets of their own: K of a face with both of them is singular
+        X[::10], y[::10] = X[1::10], y[1::10] + 0.1
+    return Case(X, y, np.ones(n), "pinball", "rbf", offset, C, tau=0.3, gamma=0.5)
+
+
+@pytest.mark.parametrize("offset", [True, False])
+@pytest.mark.parametrize("copies", [True, False])
+def test_proximal_steps_arrive_where_faces_do_not(offset, copies):
+    """A ridge holds faces together that are singular, or that fall apart: from the start on."""
+    case = noise_free(120, 100.0, offset, copies)
+    problem = case.problem()
+    beta = np.zeros(120)
+    gradient, monitor = -case.y.copy(), Monitor(problem, SolverOptions(), "faces")
+    try:
+        helped = newton_on_faces(problem, beta.copy(), gradient.copy(), monitor, Faces())
+    except LinAlgError:
+        helped = False
+    assert not helped
+    steps = ProximalFaces(problem, beta, gradient, monitor, Faces(failures=5))
+    gaps = [steps.gap]
+    while gaps[-1] > 1e-5 and len(gaps) < 40:
+        assert not steps.ended
+        steps.step()
+        gaps.append(steps.gap)
+        np.testing.assert_allclose(gradient, case.K @ beta - case.y, atol=1e-9)
+        assert steps.gap == pytest.approx(problem.gap_from(beta, gradient), rel=1e-9, abs=1e-12)
+    assert (np.diff(gaps) <= 0).all() and gaps[-1] <= 1e-5
+    terms = problem.terms
+    assert ((beta >= terms.lower) & (beta <= terms.upper)).all()
+    assert not offset or abs(beta.sum()) <= 1e-10 * np.abs(beta).sum()
+    optimum = reference_optimum(case.K, case.y, case.costs, offset)
+    fitted = gradient + case.y
+    primal = problem.primal_value(beta, fitted, problem.best_intercept(fitted))
+    np.testing.assert_allclose(primal, optimum.upper, rtol=1e-4)
+
+
+def test_a_proximal_step_is_the_minimum_it_is_said_to_be():
+    """β⁺ minimises dual(β) + (σ/2)‖β − centre‖²: its slopes agree, but at the bounds."""
+    case = noise_free(60, 100.0, True)
+    problem = case.problem()
+    beta, gradient = np.zeros(60), -case.y.copy()
+    monitor = Monitor(problem, SolverOptions(), "faces")
+    steps = ProximalFaces(problem, beta, gradient, monitor, Faces())
+    sigma, centre = steps.sigma, beta.copy()
+    steps.step()
+    slope = case.K @ beta - case.y + sigma * (beta - centre)
+    inside = (beta > problem.terms.lower) & (beta < problem.terms.upper)
+    assert inside.sum() > 1
+    np.testing.assert_allclose(slope[inside], slope[inside].mean(), atol=1e-7)
+    level = slope[inside].mean()
+    assert (slope[beta == problem.terms.upper] <= level + 1e-7).all()
+    assert (slope[beta == problem.terms.lower] >= level - 1e-7).all()
+
+
+def test_sigma_rises_after_a_step_that_failed():
+    case = noise_free(60, 1.0, True)
+    problem = case.problem()
+    beta, gradient = np.zeros(60), -case.y.copy()
+    monitor = Monitor(problem, SolverOptions(), "faces")
+    few = Faces(sigma=1e-13, systems=1, failures=1)
+    steps = ProximalFaces(problem, beta, gradient, monitor, few)
+    sigma = steps.sigma
+    steps.step()
+    assert steps.sigma > sigma and not steps.ended
+    steps.step()
+    assert steps.ended
+
+
+def test_a_small_rank_is_found_where_a_face_is_singular():
+    """Then direct solves are cheap, and on all variables: steps end early."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 1))
+    y = np.sin(2 * X[:, 0]) + 1e-4 * rng.normal(size=700)
+    case = Case(X, y, np.ones(700), "pinball", "rbf", True, 3e3, tau=0.6, gamma=0.5)
+    problem = case.problem(dtype=np.float32)
+    found = solve(problem, "block", SolverOptions(tol=1e-4))
+    assert found.dual_gap <= 1e-4
+    blind = solve(problem, Block(small_rank=0.0), SolverOptions(tol=1e-4))
+    assert found.n_iter < blind.n_iter

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 
 from .cores import Core, Rows, core_on
 from .faces import BYTES_A_PAIR as FACE_BYTES
-from .faces import Faces, newton_on_faces
-from .linalg import LinAlgError
+from .faces import Faces, ProximalFaces, newton_on_faces
+from .joint.factors import pivoted_cholesky
+from .linalg import LinAlgError, NotDefinite
 from .monitor import Monitor
 from .newton import Descent, Newton, serves
 from .polishing import BYTES_A_PAIR, Gain, Polishing, interior_step
@@ -89,6 +90,9 @@ class Block(Solver):
     square_cost: float = 1.6
     step_cost: float = 1.2e5
     exact_cost: float = 3.0
+    #: the share of a face's order up to which a rank of K is small, and is looked for where the
+    #: face is singular
+    small_rank: float = 0.3
     #: operations on the kernel matrix between two moments at which Ctrl-C is seen: some tens of ms
     batch: float = 2e7
     faces: Faces = field(default_factory=Faces)
@@ -153,11 +157,13 @@ class _Blocks:
         self.directs = 0
         self.hopeless = False
         self.exhausted = False
-        #: the gap that the last direct solve left
+        #: the gap that direct solves and proximal steps left last: other steps may raise it
         self.left = np.inf
         #: attempts at faces in a row that led nowhere, and the fewest variables inside whose
         #: matrix was singular
         self.misses, self.singular = 0, problem.n + 1
+        #: K's, where that is known to be small
+        self.rank = problem.n
         #: the least gap that direct solves on all variables left; whether any was tried, and
         #: whether β comes from one
         self.least_whole = np.inf
@@ -233,19 +239,24 @@ class _Blocks:
     def face_is_due(self, at: Derivatives) -> bool:
         """Whether steps would take longer than the systems of faces, whose first ones often lead
         nowhere: an attempt then is worth twice the steps before it."""
-        settings, n = self.settings, self.problem.n
-        pulling = np.count_nonzero(at.pulling)
-        inside = np.count_nonzero(at.inside) + pulling
-        if self.newton_ways or pulling > settings.faces.pulling * inside or inside >= self.singular:
+        settings = self.settings
+        pulling = int(np.count_nonzero(at.pulling))
+        inside = int(np.count_nonzero(at.inside)) + pulling
+        if self.newton_ways or pulling > settings.faces.pulling * inside:
             return False
         if FACE_BYTES * inside**2 > self.problem.operator.spare_bytes:
             return False
-        a_factor = settings.factor_cost * inside**3 / 3 + settings.square_cost * inside**2
-        exact = settings.exact_cost * inside * (inside + n)
-        cost = settings.faces.typical * (a_factor + exact + 2 * settings.step_cost)
+        cost = self.face_cost(inside)
         if not 0 < settings.first_look * cost * 2.0**self.misses <= self.work:
             return False
         return bool(self.trail.work_left(self.monitor.options.tol) > cost)
+
+    def face_cost(self, inside: int) -> float:
+        """Nanoseconds, roughly, of an attempt that begins with a system of this order."""
+        settings = self.settings
+        a_factor = settings.factor_cost * inside**3 / 3 + settings.square_cost * inside**2
+        exact = settings.exact_cost * inside * (inside + self.problem.n)
+        return settings.faces.typical * (a_factor + exact + 2 * settings.step_cost)
 
     def on_faces(self, beta: Array, gradient: Array) -> bool:
         """Newton's method on faces, from the exact gradient; whether it helped."""
@@ -258,16 +269,59 @@ class _Blocks:
         return True
 
     def newton_on_faces(self, beta: Array, gradient: Array, at: Derivatives) -> bool:
-        """The same from derivatives that are exact, unless K of the face may be singular."""
+        """The same from derivatives that are exact, by proximal steps where the face of the
+        solution is too far or K of a face singular."""
         inside = int(np.count_nonzero(at.inside | at.pulling))
-        if inside >= self.singular:
+        if inside < self.singular:
+            faces = self.settings.faces
+            try:
+                if newton_on_faces(self.problem, beta, gradient, self.monitor, faces):
+                    return True
+            except NotDefinite as error:
+                self.singular = inside
+                self.look_for_rank(inside, error.order)
+            except LinAlgError:
+                self.singular = inside
+        return self.proximal(beta, gradient)
+
+    def look_for_rank(self, inside: int, order: int) -> None:
+        """Whether K is of small rank, or has but a few rows that are alike: a face's matrix of
+        order ``inside`` was singular from the order ``order`` on."""
+        settings, operator = self.settings, self.problem.operator
+        most = int(settings.small_rank * inside)
+        if order > most or self.rank < len(operator):
+            return
+        everything = np.arange(len(operator))
+        exact = settings.polishing.barrier.equations.exact
+        L, left = pivoted_cholesky(
+            lambda i: operator.block(np.array([i]), everything)[0],
+            operator.diagonal,
+            most,
+            exact,
+            operator.pause,
+        )
+        if left.sum() <= exact * operator.diagonal.sum():
+            self.rank = L.shape[1]
+
+    def proximal(self, beta: Array, gradient: Array) -> bool:
+        """Proximal steps, until they promise to take longer than a direct solve would; whether
+        they helped."""
+        faces, tol = self.settings.faces, self.monitor.options.tol
+        steps = ProximalFaces(self.problem, beta, gradient, self.monitor, faces)
+        before, trail, work = steps.gap, Trail(), 0.0
+        direct = self.direct_cost(self.problem.n)
+        if self.rank < steps.inside:  # they hold no face together that is that singular
             return False
-        faces = self.settings.faces
-        try:
-            return newton_on_faces(self.problem, beta, gradient, self.monitor, faces)
-        except LinAlgError:
-            self.singular = inside
-            return False
+        while not steps.ended and steps.gap > tol and not self.monitor.out_of_time():
+            trail.note(work, max(steps.gap, 1e-300))
+            if work > self.settings.first_look * direct and trail.work_left(tol) > direct:
+                break
+            work += self.face_cost(steps.inside)
+            steps.step()
+        self.work += work
+        helped = steps.gap <= faces.worth * min(before, self.left)
+        self.left = min(self.left, steps.gap)
+        return helped
 
     def direct_cost(self, size: int) -> float:
         """Nanoseconds, roughly, of a direct solve on ``size`` variables."""
@@ -276,7 +330,10 @@ class _Blocks:
             newton = settings.newton
             first = self.newton_ways[0] == ITERATED
             return newton.iterated_cost(self.problem.n) if first else newton.cost(self.problem.n)
-        a_factor = settings.factor_cost * size**3 / 3 + settings.square_cost * size**2
+        cubes = size**3 / 3
+        if self.rank < size:  # equations of that order, of products of n rows
+            cubes = self.rank**2 * size + self.rank**3 / 3
+        a_factor = settings.factor_cost * cubes + settings.square_cost * size**2
         steps = settings.polishing.barrier.typical_steps
         return steps * (a_factor + settings.step_cost) + settings.exact_cost * size * self.problem.n
 
@@ -315,7 +372,7 @@ class _Blocks:
         self.tried = True
         if self.newton_ways:
             return self.descend(beta, gradient)
-        if self.hopeless:
+        if self.hopeless or self.rank < len(block):  # as cheap on all where the rank is small
             block = np.arange(self.problem.n)
         if not self.fits(block):
             self.work, self.speed = -np.inf, 0.0

@@ -12,6 +12,13 @@ from one, faces may change more and more: then little or nothing is taken.
 
 The first system takes a factor. Those after it differ by a few variables, and by as many columns of
 work: see :class:`Systems`.
+
+Where the way to the solution is too far for that, or K_FF singular, proximal steps have as short
+ones as they need (:class:`ProximalFaces`):
+
+    β⁺ = argmin_β  dual(β) + (σ/2)‖β − centre‖²,    centre ← β⁺,    σ ↓
+
+Each is a problem of the same form: g gains a ridge σ, and y moves by σ·centre.
 """
 
 from __future__ import annotations
@@ -21,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..losses.terms import DualTerms
+from ..losses.terms import RIDGE_MINUS, RIDGE_PLUS, DualTerms
 from .linalg import LinAlgError, cholesky, cholesky_solve
 from .monitor import Monitor
 from .polishing import restore_sum
@@ -59,6 +66,15 @@ class Faces:
     columns: float = 0.12
     #: the share of the gap that faces may leave and still count as progress
     worth: float = 0.5
+    #: σ of the first proximal step, as a share of K's diagonal
+    sigma: float = 1e-4
+    #: what a step multiplies σ by at first; squared after a step of few systems, down to the
+    #: steepest, and its root taken after one that failed
+    sigma_fall: float = 0.1
+    steepest: float = 0.01
+    few_systems: int = 2
+    #: proximal steps in a row that may fail
+    failures: int = 1
 
 
 @dataclass
@@ -255,22 +271,102 @@ def newton_on_faces(
     a smaller gap. Changes β and gradient, which has to be exact.
     Raises LinAlgError where K of a face is singular: its minimum may be anywhere.
     """
-    face, systems = Face.at(problem, beta, gradient), Systems(problem, settings)
+    face = Face.at(problem, beta, gradient)
     before = problem.gap_from(beta, gradient)
-    fewest = settings.most / settings.fall * int(np.count_nonzero(face.inside))
-    left = settings.patience
-    for _ in range(settings.systems):
-        if monitor.out_of_time():
-            return False
-        changed = face.turn(problem, face.minimise(problem, systems))
-        slow = changed > settings.fall * fewest
-        left = left - 1 if slow else settings.patience
-        if changed == 0 or left < 0 or (slow and changed > systems.few_columns):
-            break
-        fewest = min(changed, fewest)
+    follow(problem, face, monitor, settings)
+    if monitor.out_of_time():
+        return False
     face.project(problem)
     after = problem.gap_from(face.beta, face.slope)
     if not after < before:
         return False
     beta[:], gradient[:] = face.beta, face.slope
     return after <= settings.worth * before
+
+
+def follow(problem: Problem, face: Face, monitor: Monitor, settings: Faces) -> int:
+    """From face to face, each where the minimum of the one before leads to.
+
+    How many systems that took; 0 where they did not come to an end.
+    """
+    systems = Systems(problem, settings)
+    fewest = settings.most / settings.fall * int(np.count_nonzero(face.inside))
+    left = settings.patience
+    for taken in range(1, settings.systems + 1):
+        if monitor.out_of_time():
+            return 0
+        changed = face.turn(problem, face.minimise(problem, systems))
+        if changed == 0:
+            return taken
+        slow = changed > settings.fall * fewest
+        left = left - 1 if slow else settings.patience
+        if left < 0 or (slow and changed > systems.few_columns):
+            return 0
+        fewest = min(changed, fewest)
+    return 0
+
+
+class ProximalFaces:
+    """Proximal steps, each to a minimum that faces lead to, with a σ that falls as they get on.
+
+    Changes β and gradient, which has to be exact, and takes nothing that raises the gap.
+
+    Attributes
+    ----------
+    gap : float
+        The relative one at β.
+    inside : int
+        The order of the next step's first system.
+    ended : bool
+        Whether too many steps in a row have failed.
+    """
+
+    def __init__(
+        self, problem: Problem, beta: Array, gradient: Array, monitor: Monitor, settings: Faces
+    ) -> None:
+        self.problem = problem
+        self.beta, self.gradient = beta, gradient
+        self.monitor = monitor
+        self.settings = settings
+        self.sigma = settings.sigma * float(problem.operator.diagonal.mean())
+        self.sigma_fall = settings.sigma_fall
+        self.gap = problem.gap_from(beta, gradient)
+        self._failed = 0
+        self._pose()
+
+    @property
+    def ended(self) -> bool:
+        return self._failed > self.settings.failures
+
+    def _pose(self) -> None:
+        """The next step's problem, β its centre, and the face to begin with."""
+        numbers = self.problem.terms.numbers.copy()
+        numbers[[RIDGE_MINUS, RIDGE_PLUS]] += self.sigma
+        self.pull = self.sigma * self.beta
+        y, offset = self.problem.y + self.pull, self.problem.offset
+        self.smoothed = Problem(self.problem.operator, y, DualTerms(numbers), offset)
+        self.face = Face.at(self.smoothed, self.beta, self.gradient - self.pull)
+        self.inside = int(np.count_nonzero(self.face.inside))
+
+    def step(self) -> None:
+        """One step; a larger σ where it failed, else a smaller one."""
+        face, settings = self.face, self.settings
+        try:
+            systems = follow(self.smoothed, face, self.monitor, settings)
+            face.project(self.smoothed)
+            slope = face.slope + self.pull
+            gap = self.problem.gap_from(face.beta, slope)
+        except LinAlgError:
+            systems, gap = 0, np.inf
+        if gap < self.gap:
+            self.beta[:], self.gradient[:], self.gap = face.beta, slope, gap
+        if systems > 0 and gap <= self.gap:
+            if systems <= settings.few_systems:
+                self.sigma_fall = max(self.sigma_fall**2, settings.steepest)
+            self.sigma *= self.sigma_fall
+            self._failed = 0
+        else:
+            self.sigma_fall **= 0.5
+            self.sigma /= self.sigma_fall
+            self._failed += 1
+        self._pose()

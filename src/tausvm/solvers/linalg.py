@@ -35,18 +35,32 @@ class Panels:
 PANELS = Panels()
 
 
+class NotDefinite(LinAlgError):
+    """A Cholesky factorisation that ended at a pivot that is not positive.
+
+    Attributes
+    ----------
+    order : int
+        That of the leading matrix that is not positive definite.
+    """
+
+    def __init__(self, order: int) -> None:
+        super().__init__(f"not positive definite at order {order}")
+        self.order = order
+
+
 def cholesky(A: NDArray[Real], panels: Panels = PANELS) -> NDArray[Real]:
     """The lower Cholesky factor of a Fortran-ordered matrix, in place.
 
     What is above the diagonal stays as it was. Large matrices go panel by panel, so that Python
     sees Ctrl-C in between.
-    Raises LinAlgError where A is not positive definite.
+    Raises NotDefinite where A is not positive definite.
     """
     n, width = len(A), panels.width
     if n <= panels.one_call:
         order = factorise(A)
         if order:
-            raise LinAlgError(f"not positive definite at order {order}")
+            raise NotDefinite(order)
         return A
     for k in range(0, n, width):
         e = min(k + width, n)
@@ -55,7 +69,10 @@ def cholesky(A: NDArray[Real], panels: Panels = PANELS) -> NDArray[Real]:
                 s = min(r + 4 * width, n)
                 change = A[r:s, :k] @ A[k:e, :k].T
                 A[r:s, k:e] -= np.tril(change) if r == k else change
-        A[k:e, k:e] = cholesky(np.asfortranarray(A[k:e, k:e]), panels)
+        try:
+            A[k:e, k:e] = cholesky(np.asfortranarray(A[k:e, k:e]), panels)
+        except NotDefinite as error:
+            raise NotDefinite(k + error.order) from None
         if e < n:
             A[e:, k:e] = solve_lower(A[k:e, k:e], A[e:, k:e].T).T
     return A
@@ -172,6 +189,7 @@ def conjugate_gradients(
 
 __all__ = [
     "LinAlgError",
+    "NotDefinite",
     "Panels",
     "cholesky",
     "cholesky_solve",
