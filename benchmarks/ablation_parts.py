@@ -74,6 +74,12 @@ def noise_free(estimator: str, *rows: int) -> tuple[Place, ...]:
 
 
 QUANTILES = (*kernel("QuantileSVR", *MIDDLE), *noise_free("QuantileSVR", 400, 1_600))
+#: large costs, where many variables stay inside their bounds
+DEAR = tuple(
+    place("QuantileSVR", name, 1_000, C=C)
+    for name in ("concrete_comp", "cycle_pp", "cal_housing", "pol")
+    for C in (1_000.0, 10_000.0)
+)
 FEW = (*kernel("ExpectileSVR", *SMALL), *noise_free("ExpectileSVR", 100, 300))
 
 
@@ -145,7 +151,7 @@ PARTS = {
     "proximal steps in block": Part(
         "they go on where faces fall apart or are singular; interior points without them",
         solver("Block", faces=settings("Faces", failures=-1)),
-        QUANTILES,
+        (*QUANTILES, *DEAR),
         solver("Block"),
     ),
     "landmarks of Newton's conjugate gradients": Part(
