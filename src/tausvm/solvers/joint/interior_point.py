@@ -114,7 +114,7 @@ class JointInteriorPoint(Solver):
         return self.smooth_steps if problem.terms.outputs.smooth else self.typical_steps
 
     def cost(self, problem: Problem) -> float:
-        """Nanoseconds of a solve, roughly: 50 to 1,500 rows of 3 and 9 levels within a factor of
+        """Nanoseconds of a solve, roughly: 50 to 5,000 rows of 3 and 9 levels within a factor of
         two, more for corners at C above 100. A factor of K is looked for, and kept with it."""
         n, p = problem.operator.shape
         factor = (
@@ -124,7 +124,10 @@ class JointInteriorPoint(Solver):
             operations = factor.order**2 * (n / 2.0 + factor.order / 3.0)
             a_step = self.operation_cost * operations
         else:
-            a_step = p * (self.operation_cost * n**3 / 3.0 + self.pair_cost * n**2)
+            operations = p * n**3 / 3.0
+            if n * p > self.equations.preconditioned:  # those of truncated factors
+                operations = min(operations, self.equations.work(n, p))
+            a_step = self.operation_cost * operations + self.pair_cost * p * n**2
         return self._steps(problem) * (a_step + self.step_cost + self.output_cost * p)
 
     def fits(self, problem: Problem) -> bool:
