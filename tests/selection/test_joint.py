@@ -72,10 +72,10 @@ def test_levels_as_by_a_grid_search(kind: str) -> None:
         gamma_taus=GRID["gamma_tau"],
         epsilons=GRID["epsilon"],
         cv=FOLDS,
-        selection_tol=1e-8,
-        tol=1e-8,
+        selection_tol=1e-11,
+        tol=1e-11,
     ).fit(X, Y)
-    plain = GridSearchCV(machine(tau=TAUS, tol=1e-8), GRID, cv=FOLDS, scoring=score).fit(X, Y)
+    plain = GridSearchCV(machine(tau=TAUS, tol=1e-11), GRID, cv=FOLDS, scoring=score).fit(X, Y)
     assert_same_search(ours, plain, X)
     assert ours.n_iter_ == 16 * 3 and ours.n_splits_ == 3
     np.testing.assert_array_equal(ours.gammas_, GRID["gamma"])

@@ -294,7 +294,7 @@ class _Blocks:
         everything = np.arange(len(operator))
         exact = settings.polishing.barrier.equations.exact
         L, left = pivoted_cholesky(
-            lambda i: operator.block(np.array([i]), everything)[0],
+            lambda some: operator.block(some, everything),
             operator.diagonal,
             most,
             exact,

@@ -20,7 +20,7 @@ from .solver import Solver
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 #: whether passes so far, and the gap after them, promise too little
-Slow = Callable[[int, float], bool]
+Slow = Callable[[int, float, float], bool]
 
 ORDERS = ("random", "cyclic")
 
@@ -73,16 +73,17 @@ class PrimalDualCD(Solver):
     batch: float = 1e8
     #: numbers of a general kernel's rows held at a time
     held: int = 1 << 22
-    #: for estimates of the cost: nanoseconds of a pass, of a sample's step in it, and of a pair of
-    #: samples and level; 50 to 1,300 samples of 3 and 9 levels within a third
+    #: for estimates of the cost: nanoseconds of a pass, of a sample's step in it, of a pair of
+    #: samples, and of one and a level; 50 to 4,500 samples of 3 and 9 levels within a half
     pass_cost: float = 2.3e4
     step_cost: float = 80.0
-    pair_cost: float = 0.09
+    pair_cost: float = 0.2
+    level_cost: float = 0.15
 
-    def cost_of_pass(self, problem: Problem) -> float:
-        """Nanoseconds, roughly."""
-        n = problem.n
-        return self.pass_cost + self.step_cost * n + self.pair_cost * n * problem.y.size
+    def cost_of_pass(self, active: int, levels: int) -> float:
+        """Nanoseconds, roughly, with so many samples in the active set."""
+        a_pair = self.pair_cost + self.level_cost * levels
+        return self.pass_cost + self.step_cost * active + a_pair * active**2
 
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
@@ -91,12 +92,13 @@ class PrimalDualCD(Solver):
     def solve(
         self, problem: Problem, options: SolverOptions, start: Point | None = None
     ) -> SolverResult:
-        return self.watched(problem, options, start, lambda n_iter, gap: False)
+        return self.watched(problem, options, start, lambda n_iter, gap, a_pass: False)
 
     def watched(
         self, problem: Problem, options: SolverOptions, start: Point | None, slow: Slow
     ) -> SolverResult:
-        """The same until ``slow``, asked at every check, says that another is faster."""
+        """The same until ``slow``, asked at every check, says that another is faster: of the passes
+        so far, the gap, and what the next pass costs."""
         monitor = Monitor(problem, options, self.name)
         n_iter, descent = 0, None
         with monitor:
@@ -106,7 +108,8 @@ class PrimalDualCD(Solver):
                 progress = _Progress(self)
                 while not monitor.check(descent.point, n_iter):
                     gap, lost = monitor.gap, not np.isfinite(descent.alpha).all()
-                    if progress.stalled(gap) or lost or slow(n_iter, gap):
+                    a_pass = self.cost_of_pass(len(descent.active), problem.y.shape[1])
+                    if progress.stalled(gap) or lost or slow(n_iter, gap, a_pass):
                         monitor.status = Status.NUMERICAL_ERROR
                         break
                     left = options.max_iter - n_iter if options.max_iter >= 0 else self.passes

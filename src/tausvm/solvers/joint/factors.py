@@ -18,7 +18,14 @@ from ...threads import share_out, thread_count
 from .settings import Equations
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
+#: the share of a diagonal entry that is but rounding
+ROUNDING = 1e-15
+#: candidates for columns that are looked at together, at most; they follow the first of them as
+#: long as what is left of them is this share of what was left of it
+MOST_TOGETHER = 32
+FAR = 0.2
 #: multiply-adds between two moments at which the work may be ended
 PIECE = 1 << 30
 
@@ -172,7 +179,7 @@ def _plain(operator: MatrixOperator, equations: Equations) -> PlainFactor | None
     index = np.arange(p)
     diagonal = operator.diagonal
     F, rest = pivoted_cholesky(
-        lambda at: operator.column(at // p, at % p).ravel(),
+        lambda some: np.stack([operator.column(at // p, at % p).ravel() for at in some.tolist()]),
         np.ascontiguousarray(diagonal[:, index, index]).ravel(),
         largest_rank(operator, equations),
         equations.exact,
@@ -288,7 +295,7 @@ def _most_columns(rows: int, room: float) -> int:
 
 
 def pivoted_cholesky(
-    row: Callable[[int], Array],
+    rows: Callable[[Index], Array],
     diagonal: Array,
     rank: int,
     exact: float,
@@ -297,30 +304,51 @@ def pivoted_cholesky(
 ) -> tuple[Array, Array]:
     """L (n, r) with LLᵀ ≈ A, r ≤ rank, and the diagonal of what is left.
 
-    Columns are added for the largest entry left, until the rest is a share ``exact`` of the trace.
-    ``row(i)`` gives row i of A, and ``pause()`` may end the work between two of them. It also ends
-    where ``hopeless`` says so of the columns so far and of the trace they leave. The cost is that
-    of r rows and n·r² operations.
+    Columns are added for the largest entries left, until the rest is a share ``exact`` of the
+    trace. Some candidates are looked at together, since a product of matrices takes a fraction of
+    as many with vectors; those that are far enough from each other become columns.
+    ``rows(index)`` gives rows of A, and ``pause()`` may end the work between two calls. It also
+    ends where ``hopeless`` says so of the columns so far and of the trace they leave. The cost is
+    that of some r rows and n·r² operations.
     """
-    n = len(diagonal)
-    whole = float(diagonal.sum())
-    left = diagonal.copy()
+    n, whole = len(diagonal), float(diagonal.sum())
+    left, least = diagonal.copy(), ROUNDING * diagonal
     columns = np.empty((min(rank, 64), n))
-    r = 0
+    r, together = 0, 1
     while r < rank and left.sum() > exact * whole:
         pause()
-        pivot = int(left.argmax())
         if hopeless(r, float(left.sum())):
             break
-        if left[pivot] <= 1e-15 * diagonal[pivot]:
+        count = min(together, rank - r, n)
+        candidates = _largest(left, count)
+        first, start = float(left[candidates].max()), r
+        fresh = rows(candidates) - columns[:r, candidates].T @ columns[:r]
+        while r < rank:
+            place = int(left[candidates].argmax())
+            pivot = int(candidates[place])
+            near = r > start and left[pivot] < FAR * first
+            if near or left[pivot] <= least[pivot]:
+                break
+            if r == len(columns):
+                columns = np.vstack([columns, np.empty((min(r, rank - r), n))])
+            column = fresh[place] - columns[start:r, pivot] @ columns[start:r]
+            column /= np.sqrt(left[pivot])
+            columns[r] = column
+            left -= column * column
+            np.maximum(left, 0.0, out=left)
+            left[pivot] = 0.0
+            r += 1
+        if r == start:  # the largest is but rounding
             break
-        if r == len(columns):
-            columns = np.vstack([columns, np.empty((min(r, rank - r), n))])
-        fresh = row(pivot) - columns[:r, pivot] @ columns[:r]
-        fresh /= np.sqrt(left[pivot])
-        columns[r] = fresh
-        left -= fresh * fresh
-        np.maximum(left, 0.0, out=left)
-        left[pivot] = 0.0
-        r += 1
+        if r - start == count:
+            together = min(2 * count, MOST_TOGETHER)
+        elif 2 * (r - start) <= count:
+            together = max(count // 2, 1)
     return np.ascontiguousarray(columns[:r].T), left
+
+
+def _largest(values: Array, count: int) -> Index:
+    """Where the largest are, in no order."""
+    if count == 1:
+        return np.array([values.argmax()])
+    return np.argpartition(values, len(values) - count)[len(values) - count :]

@@ -64,14 +64,18 @@ class JointInteriorPoint(Solver):
     finest: float = 1e-13
     #: for estimates of the cost: steps of a solve, with corners and without, nanoseconds of a step
     #: and of an output in it beside their equations, of an operation of these, of a pair of rows
-    #: and output, and of a column of a factor of K that is looked for
+    #: and output where factors are truncated, and where the directions of k ⊗ B precondition, which
+    #: are less alike the more there are, and of a column of a factor of K that is looked for and an
+    #: operation for it
     typical_steps: int = 10
     smooth_steps: int = 6
     step_cost: float = 4e5
     output_cost: float = 2e5
-    operation_cost: float = 0.02
+    operation_cost: float = 0.025
     pair_cost: float = 4.0
+    direction_cost: float = 1.3
     column_cost: float = 1e4
+    search_cost: float = 0.03
     cones: Cones = field(default_factory=Cones)
     equations: Equations = field(default_factory=Equations)
 
@@ -107,7 +111,7 @@ class JointInteriorPoint(Solver):
         cost = self._steps(problem) * (self.step_cost + self.output_cost * p)
         if n * p > self.equations.few and self.equations not in problem.operator.kept:
             rank = largest_rank(problem.operator, self.equations)
-            cost += rank * (self.column_cost + self.operation_cost * n * rank)
+            cost += rank * (self.column_cost + self.search_cost * n * rank)
         return cost
 
     def _steps(self, problem: Problem) -> int:
@@ -121,13 +125,13 @@ class JointInteriorPoint(Solver):
             None if n * p <= self.equations.few else factor_of(problem.operator, self.equations)
         )
         if factor is not None and factor.left is None:
-            operations = factor.order**2 * (n / 2.0 + factor.order / 3.0)
+            operations = factor.order**2 * (n + factor.order / 3.0)
             a_step = self.operation_cost * operations
         else:
-            operations = p * n**3 / 3.0
-            if n * p > self.equations.preconditioned:  # those of truncated factors
-                operations = min(operations, self.equations.work(n, p))
-            a_step = self.operation_cost * operations + self.pair_cost * p * n**2
+            operations, a_pair = p * n**3 / 3.0, self.direction_cost * p
+            if n * p > self.equations.preconditioned:
+                operations, a_pair = min(operations, self.equations.work(n, p)), self.pair_cost
+            a_step = self.operation_cost * operations + a_pair * p * n**2
         return self._steps(problem) * (a_step + self.step_cost + self.output_cost * p)
 
     def fits(self, problem: Problem) -> bool:
