@@ -79,8 +79,10 @@ class Block(Solver):
     blocks_between: int = 2
     #: the share of a direct solve's cost that steps take before it is thought of
     first_look: float = 0.25
-    #: nanoseconds of a step a variable of the block
-    pair_cost: float = 0.45
+    #: nanoseconds of a step a variable of the block, and so many more for a thousand of them, whose
+    #: rows no cache holds
+    pair_cost: float = 0.42
+    long_cost: float = 0.07
     #: nanoseconds an entry of rows that are added to the gradient, and of a block beside its steps
     row_cost: float = 0.25
     block_cost: float = 2e5
@@ -104,6 +106,10 @@ class Block(Solver):
     def __post_init__(self) -> None:
         if self.block_size is not None and self.block_size < 2:
             raise ValueError(f"block_size must be at least 2, got {self.block_size!r}")
+
+    def cost_of_step(self, size: int) -> float:
+        """Nanoseconds of a step in a block of this size."""
+        return size * (self.pair_cost + self.long_cost * size / 1000.0)
 
     def solve(
         self, problem: Problem, options: SolverOptions, start: Point | None = None
@@ -198,7 +204,7 @@ class _Blocks:
                 self.whole_state = self.core(everything, beta, gradient)
             above = np.log10(max(self.monitor.gap / self.monitor.options.tol, 1.0))
             steps = int(np.clip(above, 1, settings.whole_steps))
-            if settings.pair_cost * problem.n**2 <= settings.block_cost:
+            if settings.cost_of_step(problem.n) * problem.n <= settings.block_cost:
                 # steps cost less than to look at them: all the way
                 share = enough * settings.idle_tightening**self.idle
             self.run(self.whole_state, gram.rows, gram.slots, share * at.violation, steps)
@@ -225,11 +231,12 @@ class _Blocks:
         before = state.steps
         batch = max(500, int(settings.batch / size))
         # few variables may take as many steps as cost what a block does beside them
-        left = max(steps_each * size, int(settings.block_cost / (settings.pair_cost * size)))
+        a_step = settings.cost_of_step(size)
+        left = max(steps_each * size, int(settings.block_cost / a_step))
         while left > 0 and state.run(rows, slots, None, tol, min(batch, left)):
             left -= batch
         taken = state.steps - before
-        self.work += settings.pair_cost * size * taken + settings.block_cost
+        self.work += a_step * taken + settings.block_cost
         if taken > 0:
             self.idle = 0
         else:  # much is violated but little to gain, as next to a bound: look closer, or solve

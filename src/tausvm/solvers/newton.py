@@ -44,7 +44,7 @@ class Newton(Solver):
     #: larger ones by conjugate gradients, until these have cost as much as a factor: then by that,
     #: where memory allows. Nanoseconds: of each n³/3 and n² of a factor with its exact matrix, of
     #: an entry of K in a product, of n·rank² to prepare
-    factor_cost: float = 0.04
+    factor_cost: float = 0.027
     square_cost: float = 5.0
     product_cost: float = 0.15
     prepare_cost: float = 0.03
