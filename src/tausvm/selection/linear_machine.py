@@ -181,7 +181,8 @@ class LinearTask:
         y, weight = data.y[validation], data.weight[validation]
         shape = len(self.scores), len(self.tubes), len(self.costs), 1 + len(MEASURES)
         table = np.full(shape, np.nan)
-        walk = Walk(self.machine._solver, options, shape[0] * shape[1], self.settings)
+        solver = self.settings.linear if self.machine._solver == "auto" else self.machine._solver
+        walk = Walk(solver, options, shape[0] * shape[1], self.settings)
         first: SolverResult | None = None
         for level in self.machine._order():
             for other, losses in enumerate(self.tubes):
