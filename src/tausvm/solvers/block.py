@@ -91,7 +91,9 @@ class Block(Solver):
     factor_cost: float = 0.02
     square_cost: float = 1.6
     step_cost: float = 1.2e5
-    exact_cost: float = 3.0
+    exact_cost: float = 2.0
+    #: products with K that judge a direct solve, of as many exact rows as have β ≠ 0
+    products: int = 2
     #: the share of a face's order up to which a rank of K is small, and is looked for where the
     #: face is singular
     small_rank: float = 0.3
@@ -150,6 +152,8 @@ class _Blocks:
         many = problem.n >= settings.many_samples
         wanted = settings.block_size or (settings.large_block if many else settings.small_block)
         self.smallest = min(wanted, problem.n, problem.operator.capacity)
+        #: samples with β ≠ 0
+        self.support = 0
         #: nanoseconds of steps since the last direct solve, and these at every block with the gap
         self.work = 0.0
         self.trail = Trail()
@@ -187,10 +191,11 @@ class _Blocks:
         problem, gram, settings = self.problem, self.problem.operator, self.settings
         free = np.count_nonzero(at.inside)
         size = max(self.smallest, int(settings.growth * free) + 64)
+        self.support = int(np.count_nonzero(beta))
         unsettled = at.unsettled(size)
         self.trail.note(self.work, max(self.monitor.gap, 1e-300))
         self.solved_directly = (self.face_is_due(at) and self.on_faces(beta, gradient)) or (
-            self.direct_is_due(len(unsettled)) and self.direct(beta, gradient, unsettled)
+            self.direct_is_due(at, len(unsettled)) and self.direct(beta, gradient, unsettled)
         )
         if self.solved_directly:
             self.whole_state = None  # it remembers where β was
@@ -263,7 +268,8 @@ class _Blocks:
         settings = self.settings
         a_factor = settings.factor_cost * inside**3 / 3 + settings.square_cost * inside**2
         exact = settings.exact_cost * inside * (inside + self.problem.n)
-        return settings.faces.typical * (a_factor + exact + 2 * settings.step_cost)
+        attempt = settings.faces.typical * (a_factor + exact + 2 * settings.step_cost)
+        return attempt + settings.exact_cost * self.support * self.problem.n
 
     def on_faces(self, beta: Array, gradient: Array) -> bool:
         """Newton's method on faces, from the exact gradient; whether it helped."""
@@ -342,7 +348,8 @@ class _Blocks:
             cubes = self.rank**2 * size + self.rank**3 / 3
         a_factor = settings.factor_cost * cubes + settings.square_cost * size**2
         steps = settings.polishing.barrier.typical_steps
-        return steps * (a_factor + settings.step_cost) + settings.exact_cost * size * self.problem.n
+        exact = settings.exact_cost * self.problem.n * (size + settings.products * self.support)
+        return steps * (a_factor + settings.step_cost) + exact
 
     def last_resort(self) -> bool:
         """Whether a direct solve may go on where steps gain nothing any more: if none was tried."""
@@ -351,19 +358,25 @@ class _Blocks:
         self.tried, self.work = True, np.inf
         return True
 
-    def direct_is_due(self, size: int) -> bool:
-        """Whether steps would take longer than a direct solve, or lower the gap more slowly.
+    def direct_is_due(self, at: Derivatives, size: int) -> bool:
+        """Whether steps would take longer than direct solves, or lower the gap more slowly.
 
         They are taken first, and their end is foretold from how the gap fell, once they have cost a
         share of a direct solve. That settles its own variables and brings others into play, which
-        steps then find: they get a few blocks each time.
+        steps then find: they get a few blocks each time. Where more variables are unsettled than
+        one solve takes, it takes several; and as many as the one before tells, had each its fall.
         """
-        cost = self.direct_cost(size)
         if self.work == np.inf:
             return True
-        if self.work >= self.settings.first_look * cost:
+        a_solve = self.direct_cost(size)
+        tol = self.monitor.options.tol
+        if self.work >= self.settings.first_look * a_solve:
+            unsettled = np.count_nonzero(at.inside | at.pulling)
+            cost = a_solve * max(unsettled / size, 1.0)
+            if self.speed > 0.0:
+                cost = max(cost, np.log(max(self.monitor.gap / tol, 1.0)) / self.speed)
             # the fall may slow down, and rounded rows promise too much
-            return self.work + self.trail.work_left(self.monitor.options.tol) > cost
+            return bool(self.work + self.trail.work_left(tol) > cost)
         if self.speed == 0.0 or len(self.trail.entries) <= self.settings.blocks_between:
             return False
         return self.trail.fall < self.speed * self.work
