@@ -183,6 +183,29 @@ def test_tiny(n: int) -> None:
     np.testing.assert_allclose(gram.rows, X[:n] @ X[:n].T, rtol=1e-6)
 
 
+@pytest.mark.parametrize("share", [1.0, 0.4])
+@pytest.mark.parametrize("name", ["rbf", "laplacian", "exponential", "poly", "callable"])
+@pytest.mark.parametrize("n_features", [3, 40])
+def test_exact_products_over_several_stripes(
+    name: str, n_features: int, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each value is computed once for its row and its column, with the same bits by any threads."""
+    rng = np.random.default_rng(0)
+    n = 530
+    points = Points(rng.normal(size=(n, n_features)))
+    beta = np.where(rng.random(n) < share, rng.normal(size=n), 0.0)
+    kernel = make_kernel((lambda a, b: a @ b.T) if name == "callable" else name, 0.05)
+    gram = CachedKernel(kernel, points)
+    gram.side, gram.most_stripes, gram.shared_values = 16, 9, 1
+    wanted = kernel.between(points, points) @ beta
+    products = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        products.append(gram.product(beta))
+    np.testing.assert_allclose(products[0], wanted, rtol=1e-10, atol=1e-12 * abs(wanted).max())
+    np.testing.assert_array_equal(*products)
+
+
 def test_precomputed_is_not_copied() -> None:
     gram = GivenKernel(MATRIX)
     assert np.shares_memory(gram.rows, MATRIX)

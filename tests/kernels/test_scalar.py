@@ -78,6 +78,10 @@ def test_diagonal_and_product(name: str, n_features: int, storage: str) -> None:
     product = kernel.product(a, b, beta)
     assert product.dtype == np.float64
     np.testing.assert_allclose(product, beta @ expected(name, A, B), rtol=1e-10, atol=1e-11)
+    other = np.random.default_rng(1).normal(size=len(B))
+    to_b, to_a = kernel.both_products(a, b, beta, other)
+    np.testing.assert_allclose(to_b, product, rtol=1e-10, atol=1e-11)
+    np.testing.assert_allclose(to_a, expected(name, A, B) @ other, rtol=1e-10, atol=1e-11)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

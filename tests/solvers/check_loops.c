@@ -102,7 +102,7 @@ static void check_exp(void)
     {                                                                                   \
         static T xt_[FEATURES * ROOM], point[FEATURES], points[5 * FEATURES];           \
         static T out_[2][ROOM], rows[5 * ROOM];                                         \
-        static double sums[ROOM];                                                       \
+        static double sums[ROOM], at[ROOM];                                             \
         const int64_t first = 0, places[5] = {3, 0, 4, 1, 2};                           \
         const double beta[5] = {1.0, -2.0, 0.5, 3.0, -1.0};                             \
         T *xt = xt_ + shift, *rbf = out_[0] + shift, *laplacian = out_[1] + shift;      \
@@ -140,7 +140,17 @@ static void check_exp(void)
             for (int64_t j = 0; j <= n; j++)                                            \
                 sums[j] = GUARD;                                                        \
             rbf_##SUFFIX##_rows(xt, MOST, points, 5, d, n, gamma, rows, ROOM, places);  \
-            rbf_##SUFFIX##_sums(xt, MOST, points, 5, d, n, gamma, beta, sums);          \
+            double back[6] = {1, 1, 1, 1, 1, GUARD};                                    \
+            for (int64_t j = 0; j < n; j++)                                             \
+                at[j] = uniform(-1, 1);                                                 \
+            rbf_##SUFFIX##_sums(xt, MOST, points, 5, d, n, gamma, beta, sums, at, back); \
+            for (int i = 0; i < 5; i++) {                                               \
+                double sum = 1;                                                         \
+                for (int64_t j = 0; j < n; j++)                                         \
+                    sum += at[j] * (double)rows[places[i] * ROOM + j];                  \
+                expect(close_to(back[i], sum, 1e-13, 1e-13), "sums back " #SUFFIX, back[i], sum); \
+            }                                                                           \
+            expect(back[5] == GUARD, "end of sums back " #SUFFIX, back[5], GUARD);      \
             for (int64_t j = 0; j < n; j++) {                                           \
                 double sum = GUARD;                                                     \
                 for (int i = 0; i < 5; i++)                                             \

@@ -104,6 +104,12 @@ CALLS: dict[str, Callable[[], Any]] = {
     "product: beta": lambda: gram.distance_product(
         np.ones((2, 4)), np.ones((3, 2)), 1.0, True, zeros(2), zeros(4)
     ),
+    "product: at": lambda: gram.distance_product(
+        np.ones((2, 4)), np.ones((3, 2)), 1.0, True, zeros(3), zeros(4), zeros(3), zeros(3)
+    ),
+    "product: back": lambda: gram.distance_product(
+        np.ones((2, 4)), np.ones((3, 2)), 1.0, True, zeros(3), zeros(4), zeros(4), zeros(2)
+    ),
     "products: norms": lambda: gram.rbf_from_products(
         np.ones((2, 4)), zeros(1), zeros(4), 1.0, zeros(2, 4), places(0, 1)
     ),

@@ -10,7 +10,7 @@ cdef extern from "loops.h" nogil:
     void distance_rows(bint, const void*, int64_t, const void*, int64_t, int64_t, int64_t, double,
                        void*, int64_t, const int64_t*)
     void distance_sums(bint, const void*, int64_t, const void*, int64_t, int64_t, int64_t, double,
-                       const double*, double*)
+                       const double*, double*, const double*, double*)
     void rbf_of_products(const double*, const double*, double, int64_t, double, void*)
     void accumulate(const void*, int64_t, const int64_t*, const double*, int64_t, int64_t, double*)
 
@@ -38,9 +38,11 @@ def distance_kernel(const real[:, ::1] features, const real[:, ::1] points, doub
 
 
 def distance_product(const real[:, :] features, const real[:, ::1] points, double gamma,
-                     bint squared, const double[::1] beta, double[::1] out):
+                     bint squared, const double[::1] beta, double[::1] out,
+                     const double[::1] at=None, double[::1] back=None):
     """out[j] += sum over i of beta[i] * exp(-gamma * d(points[i], j)); no row is stored.
-    The rows of ``features`` are contiguous."""
+    The rows of ``features`` are contiguous. With ``at``, from the same values,
+    back[i] += sum over j of at[j] * exp(-gamma * d(points[i], j))."""
     cdef Py_ssize_t n = features.shape[1], d = features.shape[0], count = points.shape[0]
     if count == 0 or n == 0:
         return
@@ -49,9 +51,15 @@ def distance_product(const real[:, :] features, const real[:, ::1] points, doubl
     check(out.shape[0] == n, "out must have an entry for each column")
     check(n == 1 or features.strides[1] == sizeof(real), "rows of features must be contiguous")
     cdef Py_ssize_t stride = features.strides[0] // sizeof(real)
+    cdef const double* weights = NULL
+    cdef double* to = NULL
+    if at is not None:
+        check(at.shape[0] == n, "at must have an entry for each column")
+        check(back is not None and back.shape[0] == count, "back must have an entry for each point")
+        weights, to = &at[0], &back[0]
     with nogil:
         distance_sums(squared, &features[0, 0], stride, &points[0, 0], count, d, n, gamma, &beta[0],
-                      &out[0])
+                      &out[0], weights, to)
 
 
 def rbf_from_products(const double[:, ::1] products, const double[::1] row_norms,

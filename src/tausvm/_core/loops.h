@@ -163,11 +163,13 @@ DEFINE_VECTORS(16, floats_usual, doubles_usual);
         }                                                                              \
     }
 
-/* out[j] += sum over i of beta[i] * exp(-gamma * distance of points[i] to column j) */
+/* out[j] += sum over i of beta[i] k(points[i], column j), k = exp(-gamma * distance); and, where
+ * ``back`` is not NULL, back[i] += sum over j of at[j] k(points[i], column j) */
 #define DEFINE_DISTANCE_SUMS(NAME, T, EXP, DISTANCES, COPIES)                          \
     static COPIES void NAME(                                                    \
         const T *restrict xt, int64_t stride, const T *restrict points, int64_t count, \
-        int64_t d, int64_t n, T gamma, const double *restrict beta, double *restrict out) \
+        int64_t d, int64_t n, T gamma, const double *restrict beta, double *restrict out, \
+        const double *restrict at, double *restrict back)                              \
     {                                                                                  \
         T sum[TILE][STRIP];                                                            \
         for (int64_t start = 0; start < n; start += STRIP) {                           \
@@ -186,6 +188,17 @@ DEFINE_VECTORS(16, floats_usual, doubles_usual);
                     for (int r = 0; r < TILE; r++)                                     \
                         total += weight[r] * (double)sum[r][j];                        \
                     out[start + j] = total;                                            \
+                }                                                                      \
+                for (int64_t r = 0; back && r < rows; r++) {                           \
+                    double lane[LANES] = {0};                                          \
+                    int64_t j = 0;                                                     \
+                    for (; j + LANES <= m; j += LANES)                                 \
+                        for (int l = 0; l < LANES; l++)                                \
+                            lane[l] += at[start + j + l] * (double)sum[r][j + l];      \
+                    for (; j < m; j++)                                                 \
+                        lane[0] += at[start + j] * (double)sum[r][j];                  \
+                    for (int l = 0; l < LANES; l++)                                    \
+                        back[i + r] += lane[l];                                        \
                 }                                                                      \
             }                                                                          \
         }                                                                              \

@@ -75,6 +75,13 @@ class Kernel(ABC):
         """Σᵢ βᵢ k(aᵢ, bⱼ) for some bⱼ: values in a precision, their sum in float64."""
         return beta @ self.between(a, b if columns == EVERY else b.take(columns), dtype)
 
+    def both_products(
+        self, a: Points, b: Points, alpha: NDArray[np.float64], beta: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Σᵢ αᵢ k(aᵢ, bⱼ) for every bⱼ, and Σⱼ βⱼ k(aᵢ, bⱼ) for every aᵢ, from the same values."""
+        values = self.between(a, b)
+        return alpha @ values, values @ beta
+
     def gradients(
         self, a: Points, b: Points, beta: NDArray[np.float64], columns: slice = EVERY
     ) -> NDArray[np.float64]:
@@ -286,6 +293,18 @@ class _Distance(Kernel):
         out = np.zeros(features.shape[1])
         distance_product(features, rows, gamma, self.squared, beta, out)
         return out
+
+    def both_products(
+        self, a: Points, b: Points, alpha: NDArray[np.float64], beta: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        _check_width(a, b)
+        if not self._fused(a, b):
+            return super().both_products(a, b, alpha, beta)
+        unit, gamma = self._unit(a, b, np.float64)
+        rows, features = a.rows(unit, np.float64), b.features(unit, np.float64)
+        to_b, to_a = np.zeros(len(b)), np.zeros(len(a))
+        distance_product(features, rows, gamma, self.squared, alpha, to_b, beta, to_a)
+        return to_b, to_a
 
     def diagonal(self, a: Points) -> NDArray[np.float64]:
         return np.ones(len(a))

@@ -158,6 +158,10 @@ class CachedKernel(KernelOperator):
     #: how often a row of cheap values is added to a sum before it is kept: half of the rows of an
     #: easy problem are needed once or twice
     uses_unheld: int = 2
+    #: stripes of an exact product of points with each other: the fewest columns of one, and how
+    #: many there are at most, each with sums of its own for all rows below it
+    side: int = 256
+    most_stripes: int = 32
 
     def __init__(
         self,
@@ -263,7 +267,8 @@ class CachedKernel(KernelOperator):
         if self._cheap:
             self._uses[index] += 1
             once = (self.slots[index] < 0) & (self._uses[index] <= self.uses_unheld)
-            self._add_products(index[once], delta[once], out, self.rows.dtype)
+            unheld = self.points.take(index[once])
+            self._add_sums(unheld, delta[once], self.points, out, self.rows.dtype)
             self.rows_computed += int(np.count_nonzero(once))
             index, delta = index[~once], delta[~once]
         super().add_rows(index, delta, out)
@@ -271,9 +276,20 @@ class CachedKernel(KernelOperator):
     def product(self, beta: Array) -> Array:
         support = np.flatnonzero(beta)
         out = np.zeros(len(self))
-        if len(support) > 0:
-            with self._timed(len(support)):
-                self._add_products(support, beta[support], out, np.float64)
+        if len(support) == 0:
+            return out
+        with self._timed(len(support)):
+            every = len(support) == len(self)
+            rows, weights = (self.points if every else self.points.take(support)), beta[support]
+            if not self.kernel.in_threads:  # a user's, symmetric or not
+                self._add_sums(rows, weights, self.points, out, np.float64)
+                return out
+            out[support] = self._own_sums(rows, weights)
+            if not every:
+                others = np.flatnonzero(beta == 0)
+                there = np.zeros(len(others))
+                self._add_sums(rows, weights, self.points.take(others), there, np.float64)
+                out[others] = there
         return out
 
     @contextmanager
@@ -283,20 +299,48 @@ class CachedKernel(KernelOperator):
         yield
         self._seconds_a_row = (time.perf_counter() - started) / rows
 
-    def _add_products(self, index: Index, beta: Array, out: Array, dtype: DTypeLike) -> None:
-        """out += Σ β[r]·K[index[r]], of values computed in a precision and not kept."""
-        strip = self.strip if self.kernel.in_threads else len(self)
+    def _add_sums(
+        self, rows: Points, weights: Array, columns: Points, out: Array, dtype: DTypeLike
+    ) -> None:
+        """out[j] += Σᵢ wᵢ k(xᵢ, zⱼ), of values computed in a precision and not kept."""
+        strip = self.strip if self.kernel.in_threads else len(columns)
         step = self.chunk_rows(strip)
+        parts = [slice(start, start + step) for start in range(0, len(rows), step)]
+        chunks = [(rows.take(part), weights[part]) for part in parts]
 
-        parts = [slice(start, start + step) for start in range(0, len(index), step)]
-        chunks = [(self.points.take(index[part]), beta[part]) for part in parts]
+        def some(strip: slice) -> None:
+            for part, its_weights in chunks:
+                self.pause()
+                out[strip] += self.kernel.product(part, columns, its_weights, strip, dtype)
+
+        self.share(some, len(columns), strip, self._shared(len(rows) * len(columns)))
+
+    def _own_sums(self, points: Points, weights: Array) -> Array:
+        """Σᵢ wᵢ k(xᵢ, xⱼ) for every one of the points: each value off the diagonal's blocks is
+        computed once, for its row and its column."""
+        n = len(points)
+        stripes = min(max(n // self.side, 1), self.most_stripes)
+        side = -(-n // stripes)
+        step = self.chunk_rows(side)
+        out = np.zeros(n)
+        below = [np.zeros(max(n - start - side, 0)) for start in range(0, n, side)]
 
         def some(columns: slice) -> None:
-            for rows, weights in chunks:
+            here, at_here = points.take(columns), weights[columns]
+            out[columns] += self.kernel.product(here, here, at_here)
+            for start in range(columns.stop, n, step):
                 self.pause()
-                out[columns] += self.kernel.product(rows, self.points, weights, columns, dtype)
+                rows = slice(start, min(start + step, n))
+                to_here, to_rows = self.kernel.both_products(
+                    points.take(rows), here, weights[rows], at_here
+                )
+                out[columns] += to_here
+                below[columns.start // side][start - columns.stop :][: len(to_rows)] = to_rows
 
-        self.share(some, len(self), strip, self._shared(len(index) * len(self)))
+        self.share(some, n, side, self._shared(n * n // 2))
+        for k, sums in enumerate(below):
+            out[(k + 1) * side :] += sums
+        return out
 
     def certificate_seconds(self, support: int) -> float:
         if self._seconds_a_row is None:
