@@ -5,7 +5,6 @@
     python -m benchmarks.dask_linear --rows 1e7 --folder /big/disk   # 4 GB of Parquet files
     python -m benchmarks.dask_linear --keep --folder rows        # the files stay, and then
     python -m benchmarks.dask_linear --dask-ml --folder rows     # by dask-ml
-    python -m benchmarks.dask_linear --paper             # bytes, flops and seconds against workers
 
 Rows are drawn once, written to Parquet files of 100,000 rows, and read from there by both sides in
 every pass. Two problems that both sides know: the squared loss (expectiles at ½) and the absolute
@@ -33,111 +32,6 @@ import pandas as pd
 FILE_ROWS = 100_000
 SHARES = (1e-2, 1e-3, 1e-4)
 MOST_EPOCHS = 10
-
-
-# ---- on paper ----
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Rates of one worker core and of the network, for the estimate on paper."""
-
-    #: bytes of rows that a core reads from Parquet in a second: assumed. Three passes over 400 MB
-    #: took 3.3 s of processor time, sums and the client's solve included
-    read: float = 4e8
-    #: operations a second of XᵀDX and of products with X: assumed
-    flops: float = 4e9
-    #: bytes a second between two machines: 10 Gbit/s, assumed
-    network: float = 1.25e9
-    #: seconds of the scheduler for a task: assumed
-    task: float = 5e-4
-    #: partial sums that one task adds up, as in Plan.branch
-    branch: int = 8
-    #: bytes of a partition
-    partition: float = 1e8
-
-
-@dataclass(frozen=True)
-class Pass:
-    """What one pass costs.
-
-    Attributes
-    ----------
-    tasks : int
-        One a partition, and the tree of sums.
-    moved : float
-        Bytes between machines.
-    flops : float
-        Of all workers.
-    seconds : float
-    efficiency : float
-        Seconds of one worker, over workers times seconds.
-    """
-
-    tasks: int
-    moved: float
-    flops: float
-    seconds: float
-    efficiency: float
-
-
-def one_pass(
-    rows: float, features: int, levels: int, workers: int, cluster: Cluster | None = None
-) -> Pass:
-    """A pass with the matrix XᵀDX of every level.
-
-    ::
-
-        partitions  P = 8nd / bytes of a partition
-        tasks       P·(1 + 1/8 + 1/64 + …)
-        flops       levels·n·(4d + d²)
-        moved       levels·8(d² + 4d) bytes for every task whose sum goes to another machine
-        seconds     (read + flops)/workers + moved/(workers·network) + tasks·(a task's seconds)
-                    + (the depth of the tree)·(one sum over the network)
-    """
-    c = cluster or Cluster()
-    data = 8.0 * rows * features
-    partitions = max(1, math.ceil(data / c.partition))
-    tasks, width, depth = partitions, partitions, 0
-    while width > 1:
-        width = math.ceil(width / c.branch)
-        tasks, depth = tasks + width, depth + 1
-    flops = levels * rows * (4.0 * features + features**2)
-    one_sum = levels * 8.0 * (features**2 + 4.0 * features)
-    moved = (tasks - 1) * one_sum * (1.0 - 1.0 / workers)
-    busy = min(workers, partitions)
-    work = data / c.read + flops / c.flops
-    overhead = tasks * c.task + depth * one_sum / c.network * (workers > 1)
-    seconds = work / busy + moved / (busy * c.network) + overhead
-    alone = work + tasks * c.task
-    return Pass(tasks, moved, flops, seconds, alone / (workers * seconds))
-
-
-def gathered(rows: float, features: int, sample: float) -> float:
-    """Bytes of rows near the corners after a solve of a sample: 8d·n·share.
-
-    A sample of m rows leaves predictions of the median off by about 1.25·√(d/m) standard deviations
-    of normal residuals; a band of three times that on both sides holds a share of 0.4·6·1.25·√(d/m)
-    of them.
-    """
-    share = min(1.0, 0.4 * 6.0 * 1.25 * math.sqrt(features / sample))
-    return 8.0 * features * rows * share
-
-
-def paper() -> str:
-    """The table: seconds a pass and what they are worth, by rows and workers."""
-    lines = ["rows     features  workers  tasks   moved       flops     s/pass   efficiency"]
-    for rows, features in ((1e7, 50), (1e8, 50), (1e9, 50), (1e9, 1000)):
-        for workers in (1, 4, 16, 100):
-            p = one_pass(rows, features, 1, workers)
-            lines.append(
-                f"{rows:<8.0e} {features:<9d} {workers:<8d} {p.tasks:<7d} {p.moved / 1e6:>8.1f} MB "
-                f"{p.flops:>9.1e} {p.seconds:>9.1f}  {p.efficiency:>8.0%}"
-            )
-    return "\n".join(lines)
-
-
-# ---- measured ----
 
 
 def write(folder: Path, rows: int, features: int) -> list[Path]:
@@ -289,15 +183,11 @@ def main() -> None:
     parser.add_argument("--C", type=float, default=1e-3)
     parser.add_argument("--scheduler", choices=("synchronous", "threads"), default="synchronous")
     parser.add_argument("--folder", type=Path, help="where the files go, a temporary one if not")
-    parser.add_argument("--paper", action="store_true", help="the estimate alone")
     parser.add_argument(
         "--dask-ml", action="store_true", help="dask-ml alone, on files of --folder"
     )
     parser.add_argument("--keep", action="store_true", help="leave the files in --folder")
     options = parser.parse_args()
-    if options.paper:
-        print(paper())
-        return
     if options.dask_ml:
         dask_ml(options.C, sorted(options.folder.glob("rows-*.parquet")), options.scheduler)
         return
