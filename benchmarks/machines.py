@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from inspect import signature
 
 KERNEL_SOLVERS = ("block", "smo", "interior_point")
-LINEAR_SOLVERS = ("dual_cd", "newton")
+LINEAR_SOLVERS = ("dual_cd", "newton", "interior_point")
 JOINT_SOLVERS = ("interior_point", "primal_dual_cd")
 
 

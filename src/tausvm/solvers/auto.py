@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -62,6 +63,8 @@ class Auto(Solver):
     #: take more than 1.5 times as long as by the better solver
     joint_trial: float = 0.1
     joint_search: float = 0.5
+    #: what a look at whether K is of small rank may cost, as a share of the passes before it
+    joint_look: float = 0.2
     #: passes of ``primal_dual_cd`` after an interior point that rounding stopped: about the work
     #: of a few of its steps
     rescue_passes: int = 1000
@@ -130,23 +133,8 @@ class Auto(Solver):
         With corners their gap falls about as the inverse square of the passes, from the first ten
         on; without, ever as fast.
         """
-        trail, interior_point, spent = Trail(), self.joint_interior_point, 0.0
-        smooth = problem.terms.outputs.smooth
-
-        def slow(n_iter: int, gap: float, a_pass: float) -> bool:
-            nonlocal spent
-            spent += a_pass * (n_iter - trail.entries[-1][0]) if trail.entries else 0.0
-            trail.note(n_iter, gap)
-            if n_iter == 0:
-                return False
-            passes = (trail.work_left if smooth else trail.square_work_left)(options.tol)
-            left, least = passes * a_pass, interior_point.least_cost(problem)
-            if left <= least or spent <= self.joint_search * least:
-                return False
-            other = interior_point.cost(problem)
-            return left > other and spent > self.joint_trial * other
-
-        first = self.primal_dual_cd.watched(problem, options, start, slow)
+        watch = _JointWatch(self, problem, options.tol)
+        first = self.primal_dual_cd.watched(problem, options, start, watch.slow)
         if first.status is not Status.NUMERICAL_ERROR:
             return first
         second = self.joint_interior_point.solve(problem, options.after(first))
@@ -176,6 +164,49 @@ class Auto(Solver):
         if second.status is Status.STOPPED_BY_CALLBACK:
             return second
         return min(second, first, key=lambda result: result.rank)
+
+
+class _JointWatch:
+    """Notes when passes over several levels promise to take longer than the interior-point method.
+
+    What that costs depends on the rank of K, and to look for it may cost as much as many passes: a
+    short look, for few columns, comes first and again after twice the passes.
+    """
+
+    def __init__(self, auto: Auto, problem: Problem, tol: float) -> None:
+        self.auto, self.problem, self.tol = auto, problem, tol
+        self.trail, self.spent = Trail(), 0.0
+        #: columns that were looked for already
+        self.looked = 0
+
+    def slow(self, n_iter: int, gap: float, a_pass: float) -> bool:
+        """Whether to give up after ``n_iter`` passes; the next one takes ``a_pass`` nanoseconds."""
+        trail, auto = self.trail, self.auto
+        self.spent += a_pass * (n_iter - trail.entries[-1][0]) if trail.entries else 0.0
+        trail.note(n_iter, gap)
+        if n_iter == 0:
+            return False
+        smooth = self.problem.terms.outputs.smooth
+        passes = (trail.work_left if smooth else trail.square_work_left)(self.tol)
+        other = self._other(passes * a_pass)
+        return passes * a_pass > other and self.spent > auto.joint_trial * other
+
+    def _other(self, left: float) -> float:
+        """What the interior-point method is expected to take; infinite while it is not known."""
+        auto, problem, method = self.auto, self.problem, self.auto.joint_interior_point
+        left -= method.least_cost(problem)
+        columns = method.longest_search(problem)
+        search = method.cost_of_search(problem, columns)
+        if left <= 0:
+            return math.inf
+        if self.spent > auto.joint_search * search and left > search:
+            return method.cost(problem)
+        columns = min(columns, method.columns_within(problem, auto.joint_look * self.spent))
+        if columns >= max(2 * self.looked, 1) and left > method.cost_of_search(problem, columns):
+            self.looked = columns
+            if method.of_small_rank(problem, columns):
+                return method.cost(problem)
+        return math.inf
 
 
 def choose(table: Sequence[Row], problem: Problem) -> Row:

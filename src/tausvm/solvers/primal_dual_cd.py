@@ -74,16 +74,20 @@ class PrimalDualCD(Solver):
     #: numbers of a general kernel's rows held at a time
     held: int = 1 << 22
     #: for estimates of the cost: nanoseconds of a pass, of a sample's step in it, of a pair of
-    #: samples, and of one and a level; 50 to 4,500 samples of 3 and 9 levels within a half
-    pass_cost: float = 2.3e4
-    step_cost: float = 80.0
-    pair_cost: float = 0.2
-    level_cost: float = 0.15
+    #: samples and a level, and of a pair whose entry of K no cache holds, which has room for so
+    #: many bytes; 400 to 4,800 samples of 3 and 9 levels within a fifth
+    pass_cost: float = 1.5e4
+    step_cost: float = 40.0
+    level_cost: float = 0.165
+    far_cost: float = 0.45
+    near: float = 1.2e7
 
     def cost_of_pass(self, active: int, levels: int) -> float:
         """Nanoseconds, roughly, with so many samples in the active set."""
-        a_pair = self.pair_cost + self.level_cost * levels
-        return self.pass_cost + self.step_cost * active + a_pair * active**2
+        pairs = float(active) ** 2
+        far = max(pairs - self.near / 8.0, 0.0)
+        pair_costs = self.level_cost * levels * pairs + self.far_cost * far
+        return self.pass_cost + self.step_cost * active + pair_costs
 
     def __post_init__(self) -> None:
         if self.order not in ORDERS:

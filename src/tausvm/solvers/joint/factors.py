@@ -161,6 +161,16 @@ def factor_of(operator: MatrixOperator, equations: Equations) -> Factor | None:
     return found
 
 
+def of_small_rank(operator: MatrixOperator, equations: Equations, most: int) -> bool:
+    """Whether K of k ⊗ B has at most so many columns that matter."""
+    if not isinstance(operator, SeparableKernel):
+        return False
+    diagonal = np.diagonal(operator.K).copy()
+    rows = operator.K.__getitem__
+    _, left = pivoted_cholesky(rows, diagonal, most, equations.exact, operator.pause)
+    return bool(left.sum() <= equations.exact * diagonal.sum())
+
+
 def largest_rank(operator: MatrixOperator, equations: Equations) -> int:
     """The most columns of a pivoted Cholesky factor that are looked for."""
     n, p = operator.shape

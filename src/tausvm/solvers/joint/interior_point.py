@@ -23,7 +23,7 @@ from ..monitor import Monitor
 from ..problem import Point, Problem
 from ..result import SolverOptions, SolverResult, Status
 from ..solver import Solver
-from .factors import factor_of, largest_rank
+from .factors import factor_of, largest_rank, of_small_rank
 from .iterate import Iterate
 from .posing import good_enough
 from .settings import Cones, Equations
@@ -106,13 +106,30 @@ class JointInteriorPoint(Solver):
         return system_bytes(n, p, self.equations)
 
     def least_cost(self, problem: Problem) -> float:
-        """Nanoseconds of a solve without its equations, but with the search for a factor of K."""
+        """Nanoseconds of a solve without its equations."""
+        _, p = problem.operator.shape
+        return self._steps(problem) * (self.step_cost + self.output_cost * p)
+
+    def longest_search(self, problem: Problem) -> int:
+        """The most columns of a factor of K that are looked for; 0 if that is done, or needless."""
         n, p = problem.operator.shape
-        cost = self._steps(problem) * (self.step_cost + self.output_cost * p)
-        if n * p > self.equations.few and self.equations not in problem.operator.kept:
-            rank = largest_rank(problem.operator, self.equations)
-            cost += rank * (self.column_cost + self.search_cost * n * rank)
-        return cost
+        if n * p <= self.equations.few or self.equations in problem.operator.kept:
+            return 0
+        return largest_rank(problem.operator, self.equations)
+
+    def cost_of_search(self, problem: Problem, columns: int) -> float:
+        """Nanoseconds of looking for so many columns."""
+        return columns * (self.column_cost + self.search_cost * len(problem.operator) * columns)
+
+    def columns_within(self, problem: Problem, cost: float) -> int:
+        """How many columns may be looked for at that cost."""
+        square = self.search_cost * len(problem.operator)
+        half = 0.5 * self.column_cost / square
+        return int((half**2 + cost / square) ** 0.5 - half)
+
+    def of_small_rank(self, problem: Problem, columns: int) -> bool:
+        """Whether so many columns are all that K has."""
+        return of_small_rank(problem.operator, self.equations, columns)
 
     def _steps(self, problem: Problem) -> int:
         return self.smooth_steps if problem.terms.outputs.smooth else self.typical_steps
