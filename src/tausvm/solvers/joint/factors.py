@@ -58,8 +58,10 @@ class KroneckerFactor:
     them, many for the large eigenvalues of B and few for the small ones.
     """
 
-    #: multiply-adds of a product from which on it is shared out to threads: some two milliseconds
+    #: multiply-adds of a product from which on it is shared out to threads, and entries that a sum
+    #: reads: some two milliseconds
     shared: ClassVar[float] = 1e8
+    shared_entries: ClassVar[float] = 2e6
 
     def __init__(self, L: Array, M: Array, ranks: Sequence[int], left: Array | None) -> None:
         self.M, self.left = M, left
@@ -75,12 +77,34 @@ class KroneckerFactor:
         ]
 
     def apply(self, w: Array) -> Array:
-        mapped = np.stack([piece @ w[at] for piece, at in self._parts()], axis=1)
-        return np.asarray(mapped @ self.M.T)
+        mapped = np.empty((len(self.pieces), len(self.pieces[0])))
+
+        def column(a: int, piece: Array, at: slice) -> None:
+            np.matmul(piece, w[at], out=mapped[a])
+
+        self._by_pieces(column)
+        return np.asarray(mapped.T @ self.M.T)
 
     def adjoint(self, v: Array) -> Array:
         mixed = np.ascontiguousarray((v @ self.M).T)
-        return np.concatenate([row @ piece for row, piece in zip(mixed, self.pieces, strict=True)])
+        out = np.empty(self.order)
+
+        def part(a: int, piece: Array, at: slice) -> None:
+            np.matmul(mixed[a], piece, out=out[at])
+
+        self._by_pieces(part)
+        return out
+
+    def _by_pieces(self, work: Callable[[int, Array, slice], None]) -> None:
+        """``work`` on each of the pieces, in threads where they are long."""
+        parts = self._parts()
+
+        def one(a: int, halted: Callable[[], bool]) -> None:
+            work(a, *parts[a])
+
+        entries = float(len(self.pieces[0])) * self.order
+        workers = thread_count() if entries > self.shared_entries else 1
+        share_out(one, range(len(parts))[::-1], workers)  # the longest are last
 
     def weighted(self, inverse: Array, pause: Callable[[], None]) -> Array:
         small = np.ascontiguousarray((self.M.T @ inverse @ self.M).transpose(1, 2, 0))
@@ -94,6 +118,8 @@ class KroneckerFactor:
             out[columns, rows] = product.T
 
         pairs = [(a, b) for a in range(len(parts)) for b in range(a + 1)]
+        # the longest first: nobody waits for one of these at the end
+        pairs.sort(key=lambda pair: -parts[pair[0]][0].shape[1] * parts[pair[1]][0].shape[1])
         work = float(len(self.pieces[0])) * self.order**2
         share_out(block, pairs, thread_count() if work > self.shared else 1)
         return out
@@ -323,7 +349,7 @@ def pivoted_cholesky(
     """
     n, whole = len(diagonal), float(diagonal.sum())
     left, least = diagonal.copy(), ROUNDING * diagonal
-    columns = np.empty((min(rank, 64), n))
+    columns = np.empty((rank, n))  # touched only as far as columns come
     r, together = 0, 1
     while r < rank and left.sum() > exact * whole:
         pause()
@@ -339,8 +365,6 @@ def pivoted_cholesky(
             near = r > start and left[pivot] < FAR * first
             if near or left[pivot] <= least[pivot]:
                 break
-            if r == len(columns):
-                columns = np.vstack([columns, np.empty((min(r, rank - r), n))])
             column = fresh[place] - columns[start:r, pivot] @ columns[start:r]
             column /= np.sqrt(left[pivot])
             columns[r] = column
