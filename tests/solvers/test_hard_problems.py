@@ -196,3 +196,27 @@ def test_newton_takes_no_rounded_product_for_an_exact_one(n, d, gamma, C, epsilo
     assert result.status is Status.SOLVED
     other = solve(problem, options=SolverOptions(tol=1e-4))
     assert result.primal_objective == pytest.approx(other.primal_objective, rel=2e-4)
+
+
+class Counted(CachedKernel):
+    """Counts exact products."""
+
+    products = 0
+
+    def product(self, beta):
+        self.products += 1
+        return super().product(beta)
+
+
+@pytest.mark.parametrize("C", [10.0, 30.0])
+def test_no_direct_solve_while_most_variables_are_on_their_way(C: float) -> None:
+    """Thousands of samples pull at first, and blocks of some hundred settle them one after the
+    other: a direct solve of one block ends nothing, and takes products with all of K."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4200, 4))
+    y = np.sin(2 * X[:, 0]) + np.cos(X[:, 1] * X[:, 2]) + 0.5 * rng.normal(size=len(X))
+    gram = Counted(make_kernel("rbf", 0.3), Points(X))
+    terms = EpsilonInsensitive(0.1).dual_terms(y, np.full(len(y), C))
+    result = solve(Problem(gram, y, terms, offset=True), "block", SolverOptions(tol=1e-4))
+    assert result.status is Status.SOLVED
+    assert gram.products <= 2  # the certificate, and one that rounding did not let pass

@@ -372,6 +372,37 @@ def test_pivoted_cholesky():
     np.testing.assert_allclose(np.diagonal(K - short @ short.T), left, atol=1e-12)
 
 
+def test_a_short_look_tells_a_small_rank():
+    """So many columns as a share of the passes pays for, before the whole search is worth it."""
+    X, y = wave(150)
+    method = JointInteriorPoint(equations=Equations(few=0))
+    problem = build(SeparableKernel(rbf(X, 0.01), level_kernel(np.array(TAUS), 1.0)), y)
+    assert method.longest_search(problem) > 30
+    assert method.of_small_rank(problem, 30)
+    assert not method.of_small_rank(problem, 3)
+    for columns in (1, 10, 70):
+        cost = method.cost_of_search(problem, columns)
+        assert method.columns_within(problem, 1.001 * cost) == columns
+    assert method.columns_within(problem, 0.0) == 0
+    method.cost(problem)  # looks for the factor and keeps it
+    assert method.longest_search(problem) == 0
+
+
+def test_passes_give_way_early_where_the_rank_is_small():
+    """The whole search promises to cost more than the passes, the short one next to nothing."""
+    X, y = wave(300)
+    gram = SeparableKernel(rbf(X, 0.02), level_kernel(np.array(TAUS), 1.0))
+    problem = build(gram, y, SquaredPinball, C=100.0)
+    dear = JointInteriorPoint(equations=Equations(few=0), column_cost=1e6)
+    passes = {}
+    for look in (0.0, 0.2, 50.0):
+        gram.kept.clear()
+        watch = Auto(joint_interior_point=dear, joint_look=look)
+        passes[look] = solve(problem, watch, SolverOptions(tol=1e-6)).n_iter
+    assert passes[50.0] <= passes[0.2] <= passes[0.0]
+    assert passes[50.0] < passes[0.0]
+
+
 def transformable(X: np.ndarray) -> TransformedKernel:
     images = [Points(np.ascontiguousarray(X * scale)) for scale in (1.0, 0.7, 0.4)]
     return TransformedKernel(make_kernel("poly", 1.0, 2, 1.0), images)
