@@ -33,3 +33,11 @@ def test_claims_hold(first: int, record_property: Any) -> None:
 @pytest.mark.parametrize("first", range(FAST, FAST + SLOW, SLOW_BATCH))
 def test_claims_hold_in_many_cases(first: int, record_property: Any) -> None:
     judge(first, SLOW_BATCH, record_property)
+
+
+@pytest.mark.parametrize("seed", [877, 2174, 2245])
+def test_all_rows_within_the_tube(seed: int) -> None:
+    """The optimum is 0, and what is left above it may be below the least number of float64; a
+    selection then has fits whose primal is 0."""
+    outcome = run(make_case(seed))
+    assert not outcome.failures, outcome.report()

@@ -251,7 +251,8 @@ class Truth:
         """The relative gap that is beyond doubt."""
         if not np.isfinite(self.primal):
             return np.inf
-        if self.primal <= self.nothing:
+        # an estimator's numbers are float64, in which what is below this may be 0
+        if self.primal <= max(self.nothing, L(np.finfo(np.float64).tiny)):
             return 0.0
         scale = max(abs(self.primal), abs(self.dual))
         sure = self.primal - self.dual - self.unknown

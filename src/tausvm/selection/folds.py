@@ -13,6 +13,7 @@ from .._core.validation import Validation
 from ..operators import KernelOperator
 from ..solvers.many import Asked, Family, Mask, PartResults, Predictor, Starts, solve_parts
 from ..solvers.monitor import OutOfTime
+from ..solvers.result import relative_gap
 from .judge import Judge, judged_rows
 from .matrices import OneMatrix, WholeMatrix, fold_matrices
 from .task import Task
@@ -74,7 +75,8 @@ class FoldScores:
         cls, folds: range, fits: PartResults, scores: Array, losses: Array | None = None
     ) -> FoldScores:
         hard = fits.solved & ~fits.reached
-        gaps = (fits.gap[hard] / fits.primal[hard]).tolist()
+        primal, gap = fits.primal[hard].tolist(), fits.gap[hard].tolist()
+        gaps = [relative_gap(p, p - g) for p, g in zip(primal, gap, strict=True)]
         gaps += [np.inf] * int(np.count_nonzero(fits.failed))
         return cls(folds, scores, fits.intercept, hard, gaps, losses)
 
