@@ -419,14 +419,14 @@ def emulate(work: Work, workers: int, branch: int = 8, repeats: int = 2) -> Emul
 # ---- tables ----
 
 
-def paper() -> str:
+def paper(sizes: Sequence[tuple[float, int]] = SIZES) -> str:
     """Seconds a pass and what they are worth, by rows and workers: on paper, and simulated with
     partitions that differ, a worker of half the speed, and one that dies halfway."""
     lines = [
         "rows     features  workers  tasks   moved       flops     s/pass   efficiency"
         "   simulated   one slow   one lost"
     ]
-    for rows, features in SIZES:
+    for rows, features in sizes:
         for workers in WORKERS:
             p = one_pass(rows, features, 1, workers)
             played = [simulated(rows, features, 1, workers)]

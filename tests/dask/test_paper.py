@@ -107,7 +107,6 @@ def test_dasks_scheduler_runs_the_same_graph() -> None:
     assert found.a_task == pytest.approx((found.seconds - 0.1) / (20 + 3 + 1))
 
 
-def test_the_tables_have_every_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "SIZES", ((1e7, 50), (1e8, 50)))
-    assert len(paper().splitlines()) == 1 + 2 * len(cluster.WORKERS)
+def test_the_tables_have_every_case() -> None:
+    assert len(paper(((1e7, 50), (1e8, 50))).splitlines()) == 1 + 2 * len(cluster.WORKERS)
     assert len(cluster.emulated([2], leaf=0.001, each=3).splitlines()) == 2

@@ -42,6 +42,8 @@ class Kernel(ABC):
 
     #: whether values may be computed in several threads at once
     in_threads: bool = False
+    #: whether k(x, x') and k(x', x) are the same for certain
+    symmetric: bool = True
 
     @abstractmethod
     def between(self, a: Points, b: Points, dtype: DTypeLike = np.float64) -> FloatArray:
@@ -424,6 +426,8 @@ class Laplacian(_Distance):
 
 class FromCallable(Kernel):
     """k given by a function of two arrays of points that returns the matrix of values."""
+
+    symmetric = False
 
     def __init__(self, function: Callable[..., NDArray[np.float64]]) -> None:
         self.function = function

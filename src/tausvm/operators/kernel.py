@@ -281,7 +281,7 @@ class CachedKernel(KernelOperator):
         with self._timed(len(support)):
             every = len(support) == len(self)
             rows, weights = (self.points if every else self.points.take(support)), beta[support]
-            if not self.kernel.in_threads:  # a user's, symmetric or not
+            if not self.kernel.symmetric:
                 self._add_sums(rows, weights, self.points, out, np.float64)
                 return out
             out[support] = self._own_sums(rows, weights)
@@ -327,7 +327,10 @@ class CachedKernel(KernelOperator):
 
         def some(columns: slice) -> None:
             here, at_here = points.take(columns), weights[columns]
-            out[columns] += self.kernel.product(here, here, at_here)
+            for start in range(columns.start, columns.stop, step):
+                self.pause()
+                own = slice(start, min(start + step, columns.stop))
+                out[columns] += self.kernel.product(points.take(own), here, weights[own])
             for start in range(columns.stop, n, step):
                 self.pause()
                 rows = slice(start, min(start + step, n))

@@ -63,7 +63,9 @@ class Auto(Solver):
     #: take more than 1.5 times as long as by the better solver
     joint_trial: float = 0.1
     joint_search: float = 0.5
-    #: what a look at whether K is of small rank may cost, as a share of the passes before it
+    #: what a look at whether K is of small rank may cost, as a share of the passes before it: with
+    #: it 3,200 rows of two features take 1.15 to 1.36 times as long as by the better solver, 1.6 to
+    #: 2.3 times without
     joint_look: float = 0.2
     #: passes of ``primal_dual_cd`` after an interior point that rounding stopped: about the work
     #: of a few of its steps
